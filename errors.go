@@ -19,6 +19,10 @@ var (
 	// ErrLockLost: the hold ended before the write was known to be made within
 	// it. A later holder may not have seen the write.
 	ErrLockLost = lock.ErrLost
+	// ErrCorrupt: what is stored under an id is not a state, such as a JSON string where an object must be.
+	ErrCorrupt = errors.New("stored state is not usable")
+	// ErrClosed: the store was closed while the call went on.
+	ErrClosed = errors.New("store is closed")
 	// ErrConnect: the server cannot be reached, or the login was refused.
 	ErrConnect = errors.New("cannot connect")
 	// ErrInvalid: refused input, such as a state that is not a JSON object; nothing was sent.
@@ -71,7 +75,7 @@ type LockedError struct {
 	ID      string        // the state id
 	ClaimID string        // the claim, for `chstate lock release ID --id …`
 	Holder  lock.Holder   // zero for a claim of the older Python plugin
-	Since   time.Time     // since when it is held, by the server's clock
+	Since   time.Time     // since when it is held, by the holder's clock
 	Seen    time.Time     // its last sign of life, by the server's clock
 	FreeAt  time.Time     // when it frees itself unless renewed, by the server's clock
 	Waited  time.Duration // how long was waited for it
@@ -79,25 +83,32 @@ type LockedError struct {
 
 // Error names the state id, the holder, and the way out, on one line.
 func (e *LockedError) Error() string {
-	who := "a process of the older plugin, which leaves no name"
-	if h := e.Holder; h.Host != "" || h.PID != 0 {
-		who = fmt.Sprintf("pid %d on %s", h.PID, h.Host)
-		if h.User != "" {
-			who += " (user " + h.User + ")"
-		}
-		if h.Command != "" {
-			who += fmt.Sprintf(", running %q", h.Command)
-		}
-		if h.ToolVersion != "" {
-			who += ", " + h.ToolVersion
-		}
-	}
 	return fmt.Sprintf("state %q is locked by %s, since %s, last heard of %s; waited %s. It frees itself at %s unless renewed — "+
 		"wait for that run to end, raise lock_wait_seconds, or, when you are sure that it is dead, wait until that time",
-		e.ID, who, stamp(e.Since), stamp(e.Seen), e.Waited.Round(100*time.Millisecond), stamp(e.FreeAt))
+		e.ID, e.who(), stamp(e.Since), stamp(e.Seen), e.Waited.Round(100*time.Millisecond), stamp(e.FreeAt))
+}
+
+func (e *LockedError) who() string {
+	h := e.Holder
+	if h.Host == "" && h.PID == 0 {
+		return "a process of the older plugin, which leaves no name"
+	}
+	who := fmt.Sprintf("pid %d on %s", h.PID, h.Host)
+	if h.User != "" {
+		who += " (user " + h.User + ")"
+	}
+	if h.Command != "" {
+		who += fmt.Sprintf(", running %q", h.Command)
+	}
+	if h.ToolVersion != "" {
+		who += ", chstate " + h.ToolVersion
+	}
+	return who
 }
 
 // Unwrap makes errors.Is(err, ErrLocked) hold.
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+func isNoState(err error) bool { return errors.Is(err, ErrNoState) }

@@ -1,6 +1,8 @@
 module github.com/chstate/chstate
 
-go 1.26
+go 1.26.0
+
+require golang.org/x/sys v0.49.0
 
 require (
 	github.com/ClickHouse/ch-go v0.75.0 // indirect
@@ -26,6 +28,6 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sync v0.25.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )

@@ -1,8 +1,14 @@
 package chstate
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/chstate/chstate/lock"
 )
 
 // Options says where the state is kept and how it is locked. The zero value of
@@ -135,3 +141,34 @@ func DefaultPort(protocol string, secure bool) int {
 		return 8123
 	}
 }
+
+// checked fills the defaults in and refuses what cannot be used.
+func (o Options) checked() (Options, error) {
+	o = o.withDefaults()
+	oneOf := func(name, value string, allowed ...string) error {
+		if slices.Contains(allowed, value) {
+			return nil
+		}
+		return &Error{
+			Kind: ErrSettings, Reason: fmt.Sprintf("%s is %q", name, value),
+			Advice: "use one of: " + strings.Join(allowed, ", "),
+		}
+	}
+	if err := cmp.Or(
+		oneOf("protocol", o.Protocol, "http", "native"),
+		oneOf("create_tables", o.CreateTables, "auto", "never"),
+		oneOf("lock_strategy", o.Lock.Strategy, "auto", "table", "settle"),
+	); err != nil {
+		return o, err
+	}
+	if o.Lock.Lease > lock.MaxLease || o.Lock.Lease < minLease {
+		return o, &Error{
+			Kind: ErrSettings, Reason: fmt.Sprintf("the lease (lock_timeout_seconds) is %s", o.Lock.Lease),
+			Advice: fmt.Sprintf("use %s to %s: a machine that vanishes blocks its ids for that long", minLease, lock.MaxLease),
+		}
+	}
+	return o, nil
+}
+
+// minLease leaves time for a renewal every third of it.
+const minLease = time.Second

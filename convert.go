@@ -1,0 +1,75 @@
+package chstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chstate/chstate/internal/clickhouse"
+	"github.com/chstate/chstate/lock"
+)
+
+// config gives the options as the tables need them; defaults are filled in.
+func (o Options) config() clickhouse.Config {
+	return clickhouse.Config{
+		Protocol: o.Protocol, Host: o.Host, Port: o.Port, Secure: o.Secure,
+		Database: o.Database, User: o.User, Password: o.Password, AccessToken: o.AccessToken,
+		SkipVerify: o.TLS.SkipVerify, CACert: o.TLS.CACert, ClientCert: o.TLS.ClientCert,
+		ClientCertKey: o.TLS.ClientCertKey, ServerHostName: o.TLS.ServerHostName,
+		ProxyPath: o.ProxyPath, HTTPProxy: o.HTTPProxy,
+		ConnectTimeout: o.ConnectTimeout, SendReceiveTimeout: o.SendReceiveTimeout, ServerSettings: o.ServerSettings,
+		Schema: o.Schema, Table: o.Table, CreateTables: o.CreateTables != "never",
+		Cluster: o.Cluster, Engine: o.Engine, AsyncInsert: o.AsyncInsert, HistoryDays: o.HistoryDays,
+		RetryFor: o.Lock.Wait, Logger: o.Logger,
+	}
+}
+
+// wrap turns an error of the parts below into one of this package's, saying
+// what was tried. op completes "cannot …".
+func (s *Store) wrap(err error, op string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrLockLost) {
+		return err
+	}
+	if mine := (*Error)(nil); errors.As(err, &mine) {
+		return err
+	}
+	op = fmt.Sprintf(op, args...)
+	if busy := (*lock.BusyError)(nil); errors.As(err, &busy) {
+		return lockedError(busy)
+	}
+	e := &Error{Kind: ErrServer, Op: op, Target: s.db.Target(), Reason: err.Error(), Err: err}
+	switch {
+	case errors.Is(err, lock.ErrLost):
+		e.Kind = ErrLockLost
+		e.Advice = "the write must be taken for not done; run the pipeline again. " +
+			"A machine that was suspended, or a server that answers slowly, does this: see lock_timeout_seconds"
+		return e
+	case errors.Is(err, lock.ErrClosed):
+		e.Kind, e.Reason, e.Advice = ErrClosed, "the store was closed meanwhile", "nothing was written"
+		return e
+	}
+	var srv *clickhouse.Error
+	if !errors.As(err, &srv) {
+		return e
+	}
+	e.Code, e.Reason, e.Advice = srv.Code, srv.Reason, srv.Advice
+	if srv.Kind == clickhouse.Connect || srv.Kind == clickhouse.Login {
+		e.Kind = ErrConnect
+	}
+	return e
+}
+
+func lockedError(busy *lock.BusyError) error {
+	c := busy.Blocker
+	e := &LockedError{
+		ID: busy.Key, ClaimID: c.ID, Holder: c.Holder, Since: c.Holder.AcquiredAt,
+		Seen: c.LockedAt.Time(), FreeAt: c.ExpiresAt.Time(), Waited: busy.Waited,
+	}
+	if e.Since.IsZero() {
+		e.Since = e.Seen
+	}
+	return e
+}
