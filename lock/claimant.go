@@ -111,10 +111,16 @@ func (c *claimant) append(ctx context.Context, waiting bool) error {
 	c.rows++
 	c.me.Seq, c.me.Ticket = 2*c.rows, waiting
 	c.sent = c.l.opts.Clock.Now()
-	return c.l.log.Append(ctx, c.key, Record{
+	rec := Record{
 		ClaimID: c.me.ID, Seq: c.me.Seq, Waiting: waiting,
 		Lease: c.l.opts.Lease, Ceiling: ServerFills, Holder: c.holder.Marshal(),
-	})
+	}
+	if waiting {
+		// Nothing was ever written under a claim that waits: it need not push
+		// the next holder's versions a lease ahead of the clock.
+		rec.Ceiling = 0
+	}
+	return c.l.log.Append(ctx, c.key, rec)
 }
 
 // wait pauses before the next look, unless the wait limit has passed.
