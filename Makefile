@@ -1,7 +1,7 @@
 # `make` or `make help` says what there is. Everything that is fetched comes from
-# package registries through their ordinary clients.
-SHELL       := /bin/bash
-.SHELLFLAGS := -eu -o pipefail -c
+# package registries through their ordinary clients, in pinned versions.
+SHELL         := /bin/bash
+.SHELLFLAGS   := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -9,10 +9,99 @@ VERSION := $(shell sed -n 's/^var Version = "\(.*\)"/\1/p' internal/version/vers
 LDFLAGS := -s -w -X github.com/chstate/chstate/internal/version.Version=$(VERSION)
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLAGS)"
 
+# The interpreter that the virtual environments are made with; 3.10 or newer.
+PYTHON ?= python3
+
+# The race detector needs a C compiler; where there is none the tests run without it.
+RACE := $(if $(shell command -v $$(go env CC)),-race)
+
+GOLANGCI_VERSION := 2.15.0
+GOLANGCI         := bin/tools/golangci-lint-$(GOLANGCI_VERSION)
+
+# Each system and processor that the tool has to compile for; the engine's
+# bindings do not exist for Windows.
+PLATFORMS        := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+ENGINE_PLATFORMS := $(filter-out windows/%,$(PLATFORMS))
+
 .PHONY: help
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9._-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  CH_TEST_URI=clickhouse://user:password@host:port/database make test"
+	@echo "                    runs the same tests on a server of yours (in schemas of their own)"
 
 .PHONY: build
 build: ## Build bin/chstate, a static binary
 	$(GOBUILD) -o bin/chstate ./cmd/chstate
+
+include engine/engine.mk
+
+.PHONY: demo
+demo: build engine ## Show it all: Meltano, a tap, a target, and the bookmark in ClickHouse
+	@PYTHON=$(PYTHON) demo/run.sh
+
+.PHONY: test
+test: lint test-go test-engine test-python ## Run all linters and tests, on the local engine or on CH_TEST_URI
+
+.PHONY: test-go
+test-go: build engine ## Run the Go tests of library, tool and lock
+	go test $(RACE) ./...
+
+.PHONY: test-engine
+test-engine: engine .venv/ready ## Run the tests of the local engine
+	cd engine && go test ./...
+	.venv/bin/python -m pytest -q engine/tests
+
+.PHONY: test-python
+test-python: build engine .venv/ready .venv37/ready ## Run the tests of the add-on, with the newest and the oldest Meltano
+	.venv/bin/pip install --quiet --no-deps --no-build-isolation .
+	.venv37/bin/pip install --quiet --no-deps --no-build-isolation .
+	CHSTATE_MELTANO37="$(CURDIR)/.venv37/bin" .venv/bin/python -m pytest -q python/tests
+
+.PHONY: lint
+lint: lint-go lint-python ## Run the linters, and compile for every platform
+
+.PHONY: lint-go
+lint-go: $(GOLANGCI)
+	$(GOLANGCI) run ./...
+	cd engine && ../$(GOLANGCI) run --config ../.golangci.yaml ./...
+	for p in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./...; done
+	cd engine && for p in $(ENGINE_PLATFORMS); do CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./...; done
+
+.PHONY: lint-python
+lint-python: .venv/ready
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/shellcheck .ci/run demo/*.sh
+
+$(GOLANGCI):
+	mkdir -p bin/tools
+	GOFLAGS= GOBIN="$(CURDIR)/bin/tools" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(GOLANGCI_VERSION)
+	mv bin/tools/golangci-lint $@
+
+# A virtual environment is made anew when what it holds was pinned anew.
+.venv/ready: requirements/dev.txt requirements/constraints.txt
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -r requirements/dev.txt
+	touch $@
+
+.venv37/ready: requirements/dev37.txt requirements/constraints37.txt
+	rm -rf .venv37
+	$(PYTHON) -m venv .venv37
+	.venv37/bin/pip install --quiet -r requirements/dev37.txt
+	touch $@
+
+.PHONY: bench
+bench: build engine ## Measure what a bookmark costs beside a bare INSERT
+	go test -run '^$$' -bench . -benchtime 300x ./...
+
+WHEELS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+.PHONY: wheels
+wheels: .venv/ready ## Build the add-on's wheels for every platform into dist/
+	for p in $(WHEELS); do GOOS=$${p%/*} GOARCH=$${p#*/} .venv/bin/pip wheel --quiet --no-deps --no-build-isolation -w dist .; done
+
+.PHONY: clean
+clean: ## Remove what was built, and the demo's and the tests' environments
+	rm -rf bin dist build .demo .venv .venv37 .mypy_cache .ruff_cache .pytest_cache

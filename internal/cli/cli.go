@@ -1,14 +1,17 @@
 // Package cli is the command line tool chstate: one file for each command,
 // each a few lines over the public library.
 //
-// Results go to stdout, everything else to stderr. Nothing here touches the
-// process's own streams, environment or exit code, so that tests can run the
+// Results go to stdout, everything else to stderr. The process's own streams,
+// environment and exit code are left to the caller, so that tests can run the
 // tool inside their own process.
 package cli
 
 import (
 	"context"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -19,8 +22,9 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	a := &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
 	root := a.rootCommand()
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil {
-		return a.fail(err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil {
+		return a.fail(cmd, err)
 	}
 	return exitDone
 }
@@ -30,18 +34,46 @@ type app struct {
 	env            []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+
+	started  bool // a command began its work: errors from there on are not about its usage
+	settings settingFlags
 }
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "chstate",
-		Short:         "Meltano's state, kept in ClickHouse",
+		Use:   "chstate",
+		Short: "Meltano's state, kept in ClickHouse",
+		Long: `chstate reads and writes the state that Meltano keeps in ClickHouse. In a Meltano
+project it uses the project's own settings; elsewhere, MELTANO_STATE_BACKEND_URI
+or flags say where the state is.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(a.versionCommand())
+	a.settings.register(root)
+	root.AddCommand(
+		a.listCommand(), a.getCommand(), a.setCommand(), a.clearCommand(),
+		a.initCommand(), a.configCommand(), a.versionCommand(), settingsTopic(),
+	)
 	return root
+}
+
+// work makes a command's RunE of what the command does. Its context ends with
+// Ctrl-C or SIGTERM; a second signal ends the process at once.
+func (a *app) work(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.started = true
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop)
+		if err := do(ctx, args); err != nil {
+			if ctx.Err() != nil {
+				return interrupted{err}
+			}
+			return err
+		}
+		return nil
+	}
 }

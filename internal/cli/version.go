@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -14,10 +15,10 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: a.work(func(context.Context, []string) error {
 			_, err := fmt.Fprintf(a.stdout, "chstate %s (%s, %s/%s)\n",
 				version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
-		},
+		}),
 	}
 }

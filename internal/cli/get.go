@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chstate/chstate"
+	"github.com/chstate/chstate/internal/statedoc"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get STATE_ID",
+		Short: "Print a state as the next run will get it",
+		Long: `Print the state that the next run starts from: the bookmarks of unfinished runs
+merged onto the state of the last finished one. "chstate set" accepts what this prints.`,
+		Args: cobra.ExactArgs(1),
+	}
+	format := choiceFlag(cmd, "format", "json: on one line; pretty: indented, for reading", "json", "pretty")
+	cmd.RunE = a.work(func(ctx context.Context, args []string) error {
+		id := args[0]
+		return a.withStore(ctx, "get "+id, func(s *chstate.Store) error {
+			st, err := s.Get(ctx, id)
+			if err != nil {
+				return err
+			}
+			text, err := merged(st)
+			if err != nil {
+				return err
+			}
+			if *format == "pretty" {
+				if text, err = statedoc.Pretty(text); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+			return err
+		})
+	})
+	return cmd
+}
+
+// merged gives what Meltano hands to the next run. Both halves are looked at
+// first: rows are also written by hand, and then the half has to be named.
+func merged(st chstate.State) ([]byte, error) {
+	for _, half := range []struct {
+		name string
+		text []byte
+	}{{"completed", st.Completed}, {"partial", st.Partial}} {
+		if statedoc.Empty(half.text) {
+			continue
+		}
+		if err := statedoc.Check(half.text); err != nil {
+			return nil, fmt.Errorf("the stored state %q cannot be read: its %s half is %w; "+
+				"the row was left as it is — write a good state over it with chstate set, or remove it with chstate clear", st.ID, half.name, err)
+		}
+	}
+	text, err := statedoc.Merge(st.Partial, st.Completed)
+	if err != nil {
+		return nil, fmt.Errorf("the stored state %q cannot be used, by Meltano neither: %w; "+
+			"the row was left as it is — write a good state over it with chstate set, or remove it with chstate clear", st.ID, err)
+	}
+	return text, nil
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chstate/chstate"
+	"github.com/chstate/chstate/internal/config"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make the tables, or print their SQL",
+		Long: `Make what is missing of the database and the tables. Every other command does so at
+its first use, too; this one is for doing it at a chosen time, or with another login.
+--print-sql connects to nothing: it prints the statements, GRANTs included, for an
+administrator to run.`,
+		Args: cobra.NoArgs,
+	}
+	printSQL := cmd.Flags().Bool("print-sql", false, "print the statements instead of running them")
+	cmd.RunE = a.work(func(ctx context.Context, _ []string) error {
+		if *printSQL {
+			// No login is needed to print, so none has to be set.
+			r, err := a.resolve()
+			if err != nil && (r == nil || !errors.Is(err, config.ErrMissing)) {
+				return err
+			}
+			sql, err := chstate.InitSQL(r.Options)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(a.stdout, sql)
+			return err
+		}
+		return a.withStore(ctx, "init", func(s *chstate.Store) error {
+			if err := s.Warm(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stderr, "The tables are ready.")
+			return nil
+		})
+	})
+	return cmd
+}
