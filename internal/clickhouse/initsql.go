@@ -1,0 +1,34 @@
+package clickhouse
+
+import (
+	"fmt"
+	"strings"
+)
+
+// InitSQL gives the statements with which an administrator prepares the tables
+// for one user: the schema, the tables and the grants, for ClickHouse 23.8 and
+// newer. They can be run as printed, more than once.
+func InitSQL(cfg Config) (string, error) {
+	if cfg.Schema == "" || cfg.Table == "" {
+		return "", &Error{Kind: Invalid, Reason: "schema and table must be named", Advice: "set schema and table"}
+	}
+	n := cfg.names()
+	engine := cfg.engine("", false)
+	user := quoteIdent(cfg.User)
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- Tables of chstate. Run this as a user who may create and grant.\n")
+	fmt.Fprintf(&b, "CREATE DATABASE IF NOT EXISTS %s%s;\n", quoteIdent(n.schema), n.cluster)
+	for _, want := range cfg.wanted() {
+		b.WriteString("\n" + want.layout.create(n, want.name, engine, nil, true) + ";\n")
+	}
+	fmt.Fprintf(&b, "\n-- Reading, writing and locking states.\n")
+	for _, want := range cfg.wanted() {
+		fmt.Fprintf(&b, "GRANT%s SELECT, INSERT ON %s TO %s;\n", n.cluster, n.qualified(want.name), user)
+	}
+	fmt.Fprintf(&b, "\n-- Deleting states (`chstate clear`, `meltano state clear`).\n")
+	fmt.Fprintf(&b, "GRANT%s ALTER DELETE ON %s TO %s;\n", n.cluster, n.State(), user)
+	if cfg.Cluster != "" {
+		fmt.Fprintf(&b, "\n-- Only for a user who makes the tables himself: statements ON CLUSTER need this.\n-- GRANT CLUSTER ON *.* TO %s;\n", user)
+	}
+	return b.String(), nil
+}

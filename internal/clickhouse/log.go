@@ -1,0 +1,92 @@
+package clickhouse
+
+import (
+	"context"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/chstate/chstate/lock"
+)
+
+// LockLog gives the lock's log, kept in the table <table>_lock.
+func (db *DB) LockLog() lock.Log { return lockLog{db} }
+
+type lockLog struct{ db *DB }
+
+const lockColumns = "state_id, lock_id, seq, waiting, released, locked_at, expires_at, ceiling, holder"
+
+// Append is one INSERT … SELECT of constants, since the server fills the
+// times: now64(3) is its own clock, and no text stands between.
+func (l lockLog) Append(ctx context.Context, key string, rec lock.Record) error {
+	if err := checkIDs(key); err != nil {
+		return err
+	}
+	s, err := l.db.ready(ctx)
+	if err != nil {
+		return err
+	}
+	var v values
+	expires := "now + toIntervalMillisecond(" + v.int64(rec.Lease.Milliseconds()) + ")"
+	ceiling := expires
+	if rec.Ceiling != lock.ServerFills {
+		ceiling = v.millis(int64(rec.Ceiling))
+	}
+	text := "INSERT INTO " + l.db.names.Lock() + " (" + lockColumns + ") WITH now64(3) AS now SELECT " +
+		v.text(key) + ", " + v.text(rec.ClaimID) + ", " + v.uint64(rec.Seq) + ", " +
+		v.flag(rec.Waiting) + ", " + v.flag(rec.Released) + ", now, " + expires + ", " + ceiling + ", " + v.text(rec.Holder)
+	return l.db.execute(ctx, s, forInsert, statement{text: text, args: v})
+}
+
+// Read gives all rows of the key and the server's clock in one statement. The
+// clock is the first part of a UNION: it is read before the second part opens
+// the table, under the older and the newer analyzer alike, so it is never
+// later than what the rows show. In one plain SELECT the newer analyzer opens
+// the table first.
+func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
+	if err := checkIDs(key); err != nil {
+		return lock.Snapshot{}, err
+	}
+	s, err := l.db.ready(ctx)
+	if err != nil {
+		return lock.Snapshot{}, err
+	}
+	const ticks = "toUnixTimestamp64Milli"
+	var v values
+	text := "SELECT toUInt8(0) AS part, '' AS claim, toUInt64(0) AS n, toUInt8(0) AS w, toUInt8(0) AS r, " +
+		ticks + "(now64(3)) AS l, toInt64(0) AS e, toInt64(0) AS c, '' AS h" +
+		" UNION ALL SELECT toUInt8(1), lock_id, seq, waiting, released, " +
+		ticks + "(locked_at), " + ticks + "(expires_at), " + ticks + "(ceiling), holder" +
+		" FROM " + l.db.names.Lock() + " WHERE state_id = " + v.text(key)
+
+	type line struct {
+		part uint8
+		row  lock.Row
+	}
+	lines, err := collect(ctx, l.db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (line, error) {
+		var (
+			out                        line
+			waiting, released          uint8
+			lockedAt, expires, ceiling int64
+		)
+		err := rows.Scan(&out.part, &out.row.ClaimID, &out.row.Seq, &waiting, &released, &lockedAt, &expires, &ceiling, &out.row.Holder)
+		out.row.Waiting, out.row.Released = waiting != 0, released != 0
+		out.row.LockedAt, out.row.ExpiresAt, out.row.Ceiling = lock.Millis(lockedAt), lock.Millis(expires), lock.Millis(ceiling)
+		return out, err
+	})
+	if err != nil {
+		return lock.Snapshot{}, err
+	}
+	var snapshot lock.Snapshot
+	for _, l := range lines {
+		if l.part == 0 {
+			snapshot.Now = l.row.LockedAt
+			continue
+		}
+		snapshot.Rows = append(snapshot.Rows, l.row)
+	}
+	return snapshot, nil
+}
+
+// MaxLease is the longest lease that the log's TTL is laid out for.
+const MaxLease = 120 * time.Second

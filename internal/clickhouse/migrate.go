@@ -1,0 +1,239 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// The older Python plugin keeps its lock in a table of its own layout: one row
+// an id, sorted by state_id alone, so that a merge may drop a live claim. It is
+// replaced once, while both kinds of process run:
+//
+//  1. CREATE TABLE <lock>__new without IF NOT EXISTS: who makes it may migrate,
+//     the others wait.
+//  2. The old layout is checked again, then the two tables change their names.
+//     From here on, the older plugin writes to the new table without knowing.
+//  3. The rows of live claims are copied from the old table, whose name is
+//     <lock>__new now, and it is dropped.
+//
+// A migrator that died leaves <lock>__new behind: with the new layout when it
+// died before step 2, with the old one after it. Either is recognised, by
+// layout and age, and taken over.
+
+const (
+	// abandoned is the age from which a migration counts as one that died.
+	abandoned = time.Minute
+	// migrationLimit bounds the wait for another process's migration.
+	migrationLimit = 2 * time.Minute
+)
+
+// oldLockLayout recognises the older plugin's lock table.
+func oldLockLayout(t *table) bool {
+	if t == nil || t.sortingKey != "state_id" || t.columns["seq"] != "" {
+		return false
+	}
+	return t.columns["state_id"] != "" && t.columns["lock_id"] != "" && t.columns["locked_at"] != ""
+}
+
+// Migrate brings older tables up to date: it replaces a lock table in the
+// older plugin's layout. Warm does that too, where creating tables is allowed;
+// Migrate does it whatever CreateTables says.
+func (db *DB) Migrate(ctx context.Context) error {
+	s, err := db.probe(ctx)
+	if err != nil {
+		return err
+	}
+	if err := db.checkVersion(s); err != nil {
+		return err
+	}
+	if _, err := db.replaceLock(ctx, s); err != nil {
+		return err
+	}
+	return db.Warm(ctx)
+}
+
+// migrateLock is Migrate as a part of Warm.
+func (db *DB) migrateLock(ctx context.Context, s *server) (changed bool, err error) {
+	old := oldLockLayout(s.tables[db.names.lock])
+	if old && !db.cfg.CreateTables {
+		return false, &Error{
+			Kind:   Schema,
+			Target: db.Target(),
+			Reason: fmt.Sprintf("the table %s is the older plugin's, in which claims can get lost, and create_tables is never", db.names.plain(db.names.lock)),
+			Advice: "let a user who may CREATE and DROP tables run `chstate init`",
+		}
+	}
+	if !old && db.leftover(s) == nil {
+		return false, nil
+	}
+	return db.replaceLock(ctx, s)
+}
+
+// leftover is the swapped-out table of a migration that is not finished.
+func (db *DB) leftover(s *server) *table {
+	for _, name := range []string{db.names.replacement(), db.names.replaced()} {
+		if t := s.tables[name]; oldLockLayout(t) {
+			return t
+		}
+	}
+	return nil
+}
+
+func (db *DB) replaceLock(ctx context.Context, s *server) (changed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, migrationLimit)
+	defer cancel()
+	for told := false; ; {
+		lockTable, waiting := s.tables[db.names.lock], s.tables[db.names.replacement()]
+		switch left := db.leftover(s); {
+		case !oldLockLayout(lockTable) && left == nil:
+			return changed, nil
+		case !oldLockLayout(lockTable):
+			// Swapped, and maybe not copied yet. Copying twice does no harm;
+			// using the lock before the copy would.
+			return true, db.finishMigration(ctx, s, left.name)
+		case waiting == nil:
+			if !told {
+				db.log.Info("replacing the older plugin's lock table", "table", db.names.plain(db.names.lock), "server", db.Target())
+				told = true
+			}
+			err := db.swapLock(ctx, s)
+			if err != nil && !alreadyThere(err) {
+				return false, db.refusedMigration(err)
+			}
+			changed = changed || err == nil
+		case time.Duration(waiting.age)*time.Second > abandoned:
+			if err := db.discard(ctx, s, waiting.name); err != nil {
+				return false, db.refusedMigration(err)
+			}
+		default:
+			if err := db.pause(ctx, 200*time.Millisecond); err != nil {
+				return false, err
+			}
+		}
+		if s, err = db.probe(ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+// swapLock makes the new table and gives it the old one's name.
+func (db *DB) swapLock(ctx context.Context, s *server) error {
+	n := db.names
+	engine := db.cfg.engine(s.engine, s.cloud())
+	text := lockLayout.create(n, n.replacement(), engine, s.mergeSet, false)
+	if err := db.execute(ctx, s, forDDL, statement{text: text}); err != nil {
+		return err
+	}
+	now, err := db.probe(ctx)
+	if err != nil {
+		return err
+	}
+	if !oldLockLayout(now.tables[n.lock]) {
+		// Somebody was faster; what was just made is not needed.
+		return db.discard(ctx, s, n.replacement())
+	}
+	text = "EXCHANGE TABLES " + n.Lock() + " AND " + n.qualified(n.replacement()) + n.cluster
+	if s.engine != "Atomic" && s.engine != "Replicated" && s.engine != "Shared" {
+		text = "RENAME TABLE " + n.Lock() + " TO " + n.qualified(n.replaced()) + ", " +
+			n.qualified(n.replacement()) + " TO " + n.Lock() + n.cluster
+	}
+	return db.execute(ctx, s, forDDL, statement{text: text})
+}
+
+// finishMigration copies the live claims out of the swapped-out table and
+// drops it.
+func (db *DB) finishMigration(ctx context.Context, s *server, name string) error {
+	n := db.names
+	copyRows := statement{text: "INSERT INTO " + n.Lock() + " (state_id, lock_id, locked_at) SELECT state_id, lock_id, toDateTime64(locked_at, 3) FROM " +
+		n.qualified(name) + " WHERE locked_at > now64(3) - toIntervalSecond(300)"}
+	// An INSERT of the older plugin that was on its way when the tables were
+	// swapped still lands in the old one: copy again after a moment.
+	for range 2 {
+		if err := db.execute(ctx, s, forInsert, copyRows); err != nil {
+			if gone(err) {
+				return nil // somebody else has finished it
+			}
+			return db.refusedMigration(err)
+		}
+		if err := db.pause(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	now, err := db.probe(ctx)
+	if err != nil {
+		return err
+	}
+	if !oldLockLayout(now.tables[name]) || oldLockLayout(now.tables[n.lock]) {
+		return nil
+	}
+	return db.refusedMigration(db.drop(ctx, s, name))
+}
+
+// discard takes away a table of the new layout that a migration has made and
+// not used. It is renamed first: a migrator that was only slow then fails to
+// swap it, rather than swapping twice.
+func (db *DB) discard(ctx context.Context, s *server, name string) error {
+	n := db.names
+	aside := n.lock + "__" + token()[:8]
+	text := "RENAME TABLE " + n.qualified(name) + " TO " + n.qualified(aside) + n.cluster
+	if err := db.execute(ctx, s, forDDL, statement{text: text}); err != nil {
+		if gone(err) {
+			return nil
+		}
+		return err
+	}
+	var v values
+	text = "SELECT count() FROM system.columns WHERE database = " + v.text(n.schema) + " AND table = " + v.text(aside) + " AND name = 'seq'"
+	fresh, err := collect(ctx, db, s, forProbe, statement{text: text, args: v}, func(rows driver.Rows) (c uint64, err error) {
+		return c, rows.Scan(&c)
+	})
+	if err != nil {
+		return err
+	}
+	if fresh[0] == 0 {
+		// The slow migrator has swapped in between: this is the old table, and
+		// has rows to be copied. Put it back under the name where it is found.
+		text = "RENAME TABLE " + n.qualified(aside) + " TO " + n.qualified(name) + n.cluster
+		return db.execute(ctx, s, forDDL, statement{text: text})
+	}
+	return db.drop(ctx, s, aside)
+}
+
+func (db *DB) drop(ctx context.Context, s *server, name string) error {
+	err := db.execute(ctx, s, forDDL, statement{text: "DROP TABLE IF EXISTS " + db.names.qualified(name) + db.names.cluster})
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+func (db *DB) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return db.interrupted(ctx)
+	}
+}
+
+func (db *DB) refusedMigration(err error) error {
+	if e, ok := err.(*Error); ok && (e.Kind == Denied || e.Kind == ReadOnly || e.Kind == Server) {
+		e.Reason = fmt.Sprintf("the older plugin's lock table %s cannot be replaced: %s", db.names.plain(db.names.lock), e.Reason)
+	}
+	return err
+}
+
+func alreadyThere(err error) bool { return hasCode(err, codeTableExists) }
+
+// gone says that the table was there a moment ago.
+func gone(err error) bool { return hasCode(err, codeUnknownTable) || hasCode(err, 218) }
+
+func hasCode(err error, code int) bool {
+	e, ok := err.(*Error)
+	return ok && e.Code == code
+}

@@ -1,0 +1,126 @@
+package clickhouse
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// server is what one look at the server found.
+type server struct {
+	version  string
+	known    map[string]setting // of knownSettings, those that exist
+	mergeSet map[string]bool    // of mergeTreeSettings, those that exist
+	engine   string             // the schema's database engine, empty when there is no such database
+	tables   map[string]*table  // by bare name
+	state    *table             // after the tables are there
+	history  bool               // there is a history table, and it is to be filled
+}
+
+type setting struct {
+	value string
+	fixed bool // this user may not change it
+}
+
+// table is one table as system.tables and system.columns have it.
+type table struct {
+	name       string
+	engine     string // ReplacingMergeTree
+	engineFull string
+	sortingKey string
+	age        int64 // seconds since its metadata changed
+	columns    map[string]string
+	defaults   map[string]string
+
+	lightweightUpdates bool
+}
+
+// mergeTreeSettings let a DELETE be a small patch where the server knows them.
+var mergeTreeSettings = []string{"enable_block_number_column", "enable_block_offset_column"}
+
+// replicated says whether several replicas may answer for the tables.
+func (s *server) replicated() bool {
+	if s.state != nil {
+		return strings.HasPrefix(s.state.engine, "Replicated") || s.shared()
+	}
+	return false
+}
+
+// shared says whether the tables are ClickHouse Cloud's.
+func (s *server) shared() bool {
+	return s.cloud() || (s.state != nil && strings.HasPrefix(s.state.engine, "Shared"))
+}
+
+func (s *server) cloud() bool { return s.known["cloud_mode"].value == "1" }
+
+// probe learns in one statement all that is needed of the server.
+func (db *DB) probe(ctx context.Context) (*server, error) {
+	var v values
+	schema := v.text(db.names.schema)
+	var list []string
+	for _, t := range []string{db.names.state, db.names.lock, db.names.history, db.names.replacement(), db.names.replaced()} {
+		list = append(list, v.text(t))
+	}
+	tables := strings.Join(list, ", ")
+	text := "SELECT 'server' AS kind, version() AS a, '' AS b, '' AS c, '' AS d, '' AS e" +
+		" UNION ALL SELECT 'setting', name, value, toString(readonly), '', '' FROM system.settings WHERE name IN (" + quoted(knownSettings) + ")" +
+		" UNION ALL SELECT 'merge', name, '', '', '', '' FROM system.merge_tree_settings WHERE name IN (" + quoted(mergeTreeSettings) + ")" +
+		" UNION ALL SELECT 'database', engine, '', '', '', '' FROM system.databases WHERE name = " + schema +
+		" UNION ALL SELECT 'table', name, engine, engine_full, sorting_key, toString(dateDiff('second', metadata_modification_time, now()))" +
+		" FROM system.tables WHERE database = " + schema + " AND name IN (" + tables + ")" +
+		" UNION ALL SELECT 'column', table, name, type, default_kind, '' FROM system.columns WHERE database = " + schema + " AND table IN (" + tables + ")"
+
+	type line struct{ kind, a, b, c, d, e string }
+	lines, err := collect(ctx, db, nil, forProbe, statement{text: text, args: v}, func(rows driver.Rows) (l line, err error) {
+		return l, rows.Scan(&l.kind, &l.a, &l.b, &l.c, &l.d, &l.e)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &server{known: map[string]setting{}, mergeSet: map[string]bool{}, tables: map[string]*table{}}
+	at := func(name string) *table {
+		if s.tables[name] == nil {
+			s.tables[name] = &table{name: name, columns: map[string]string{}, defaults: map[string]string{}}
+		}
+		return s.tables[name]
+	}
+	for _, l := range lines {
+		switch l.kind {
+		case "server":
+			s.version = l.a
+		case "setting":
+			s.known[l.a] = setting{value: l.b, fixed: l.c != "0"}
+		case "merge":
+			s.mergeSet[l.a] = true
+		case "database":
+			s.engine = l.a
+		case "table":
+			t := at(l.a)
+			t.engine, t.engineFull, t.sortingKey = l.b, l.c, l.d
+			t.age, _ = strconv.ParseInt(l.e, 10, 64)
+			t.lightweightUpdates = strings.Contains(t.engineFull, "enable_block_number_column = 1") &&
+				strings.Contains(t.engineFull, "enable_block_offset_column = 1")
+		case "column":
+			t := at(l.a)
+			t.columns[l.b], t.defaults[l.b] = l.c, l.d
+		}
+	}
+	if s.known["readonly"].value == "1" {
+		// Then no setting at all may be changed, whatever system.settings says.
+		for name, known := range s.known {
+			known.fixed = true
+			s.known[name] = known
+		}
+	}
+	return s, nil
+}
+
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = quoteString(n)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,135 @@
+package clickhouse
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"sync"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// purpose is what a statement is for; it decides which settings go with it.
+type purpose int
+
+const (
+	forProbe  purpose = iota // before anything is known of the server: none
+	forRead                  // SELECT
+	forStream                // SELECT of many rows with their state text
+	forInsert                // INSERT of states or of the lock's rows
+	forDelete                // lightweight DELETE
+	forDDL                   // CREATE and the like
+)
+
+// knownSettings are all that are ever sent; the probe asks which exist.
+var knownSettings = []string{
+	"async_insert", "wait_for_async_insert", "deduplicate_insert", "insert_deduplicate", "insert_deduplication_token",
+	"do_not_merge_across_partitions_select_final", "max_block_size", "use_query_cache", "optimize_on_insert",
+	"insert_quorum", "insert_quorum_parallel", "select_sequential_consistency",
+	"lightweight_delete_mode", "lightweight_deletes_sync", "mutations_sync",
+	"readonly", "cloud_mode",
+}
+
+// streamBlock is how many rows a block of a streamed read has at most: a block
+// is decoded as a whole, and states may be large.
+const streamBlock = "256"
+
+// settings gives what to send with a statement. Only what the server has, and
+// lets this user change, is sent; what already is as it must be is not sent
+// to an account that may not change it.
+func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Settings {
+	if s == nil || p == forProbe || p == forDDL {
+		return nil
+	}
+	out := clickhouse.Settings{}
+	set := func(name, value string) bool {
+		known, ok := s.known[name]
+		if !ok || left.has(name) {
+			return false
+		}
+		if known.fixed && (known.value == value || p == forRead || p == forStream) {
+			return true
+		}
+		out[name] = value
+		return true
+	}
+	// A read through FINAL must merge across partitions, whatever a profile
+	// says, and see every row that was acknowledged.
+	set("do_not_merge_across_partitions_select_final", "0")
+	if s.known["use_query_cache"].value == "1" {
+		set("use_query_cache", "0")
+	}
+	if s.replicated() {
+		set("select_sequential_consistency", "1")
+	}
+	switch p {
+	case forStream:
+		set("max_block_size", streamBlock)
+	case forInsert:
+		if cfg.AsyncInsert {
+			set("async_insert", "1")
+			set("wait_for_async_insert", "1")
+		} else {
+			set("async_insert", "0")
+		}
+		// Two equal inserts are two writes here: one may restore what the
+		// other had replaced.
+		if !set("deduplicate_insert", "disable") {
+			set("insert_deduplicate", "0")
+			set("insert_deduplication_token", token())
+		}
+		if s.replicated() && !s.shared() {
+			set("insert_quorum", "auto")
+			set("insert_quorum_parallel", "0")
+		}
+	case forDelete:
+		if s.state.lightweightUpdates {
+			set("lightweight_delete_mode", "lightweight_update")
+		}
+		set("lightweight_deletes_sync", "2")
+		set("mutations_sync", "2")
+	}
+	return out
+}
+
+// token makes an insert's deduplication token one that no other insert has.
+func token() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// leftOut remembers settings that the server refused with a read.
+type leftOut struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (l *leftOut) has(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names[name]
+}
+
+// refused leaves out the settings that the server's message names, all of them
+// when it names none; it says whether there was anything to leave out.
+func (l *leftOut) refused(message string, sent clickhouse.Settings) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.names == nil {
+		l.names = map[string]bool{}
+	}
+	named := false
+	for name := range sent {
+		if strings.Contains(message, name) {
+			l.names[name], named = true, true
+		}
+	}
+	if named {
+		return true
+	}
+	for name := range sent {
+		l.names[name], named = true, true
+	}
+	return named
+}
