@@ -18,11 +18,22 @@ const (
 )
 
 func scanRow(rows driver.Rows) (Row, error) {
-	var r Row
-	var at int64
-	err := rows.Scan(&r.ID, &r.Partial, &r.Completed, &at)
-	r.UpdatedAt = lock.Millis(at)
+	var (
+		r                  Row
+		partial, completed *string
+		at                 int64
+	)
+	err := rows.Scan(&r.ID, &partial, &completed, &at)
+	r.Partial, r.Completed, r.UpdatedAt = half(partial), half(completed), lock.Millis(at)
 	return r, err
+}
+
+// half keeps NULL and the empty text apart.
+func half(text *string) []byte {
+	if text == nil {
+		return nil
+	}
+	return []byte(*text)
 }
 
 // Get reads the row of one id that shows: the one with the greatest version.
