@@ -166,7 +166,11 @@ var table = []Setting{
 		apply: func(o *chstate.Options, v value) { o.TLS.ServerHostName = v.text }},
 	{Name: "proxy_path",
 		Help:  "Path before the HTTP interface, where a reverse proxy adds one.",
-		apply: func(o *chstate.Options, v value) { o.ProxyPath = "/" + strings.Trim(v.text, "/") }},
+		apply: func(o *chstate.Options, v value) {
+			if path := strings.Trim(v.text, "/"); path != "" {
+				o.ProxyPath = "/" + path
+			}
+		}},
 	{Name: "http_proxy", DefaultNote: "HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment",
 		Help:  "URL of a proxy to go through.",
 		apply: func(o *chstate.Options, v value) { o.HTTPProxy = v.text }},

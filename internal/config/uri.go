@@ -101,7 +101,7 @@ func parseURI(s string) (URI, *badValue) {
 
 func cutScheme(s string) (rest string, bad *badValue) {
 	given, rest, ok := strings.Cut(s, "://")
-	given = strings.ToLower(given)
+	given = lowerASCII(given)
 	switch {
 	case !ok || !schemeText.MatchString(given):
 		return "", &badValue{"the URI does not begin with clickhouse://", uriForm}
@@ -198,19 +198,23 @@ func isHostName(host string) bool {
 	})
 }
 
-// lowerHost writes a name in lower case (ASCII), but not an IPv6 zone, which is an interface's name.
+// lowerHost writes a name in lower case, but not an IPv6 zone, which is an interface's name.
 func lowerHost(host string) string {
 	name, zone, ok := strings.Cut(host, "%")
-	name = strings.Map(func(r rune) rune {
+	if ok {
+		return lowerASCII(name) + "%" + zone
+	}
+	return lowerASCII(name)
+}
+
+// lowerASCII leaves other alphabets alone, about which Go and Python differ.
+func lowerASCII(text string) string {
+	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + ('a' - 'A')
 		}
 		return r
-	}, name)
-	if ok {
-		return name + "%" + zone
-	}
-	return name
+	}, text)
 }
 
 // decode undoes percent-encoding once; a % that no two hex digits follow stays.
@@ -316,10 +320,16 @@ func unknownParam(name string) *badValue {
 	return &badValue{reason, "did you mean " + nearest(strings.ToLower(name)) + "?"}
 }
 
-// nearest gives the parameter whose name takes the fewest edits.
+// nearest gives the parameter that was probably meant: the one that is called
+// so elsewhere, or begins so, or takes the fewest edits.
 func nearest(name string) string {
 	if known, ok := otherNames[name]; ok {
 		return known
+	}
+	for _, s := range table {
+		if s.Param() != "" && strings.HasPrefix(s.Name, name+"_") {
+			return s.Name
+		}
 	}
 	best, least := "", 0
 	for _, s := range table {
@@ -362,7 +372,7 @@ func RedactURI(s string) string {
 		return u.String()
 	}
 	given, _, ok := strings.Cut(strings.Trim(s, " \t\r\n"), "://")
-	if given = strings.ToLower(given); ok && schemeText.MatchString(given) {
+	if given = lowerASCII(given); ok && schemeText.MatchString(given) {
 		return given + "://***"
 	}
 	return "***"

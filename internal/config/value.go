@@ -32,7 +32,7 @@ func (s Setting) parse(text string) (value, *badValue) {
 	v := value{text: text}
 	switch s.Kind {
 	case Switch:
-		switch strings.ToLower(strings.Trim(text, " \t")) {
+		switch lowerASCII(strings.Trim(text, " \t")) {
 		case "true", "1", "yes", "on":
 			v.on, v.text = true, "true"
 		case "false", "0", "no", "off":
@@ -41,7 +41,7 @@ func (s Setting) parse(text string) (value, *badValue) {
 			return v, s.bad(text, "neither true nor false", "write true or false")
 		}
 	case Choice:
-		v.text = strings.ToLower(strings.Trim(text, " \t"))
+		v.text = lowerASCII(strings.Trim(text, " \t"))
 		for _, c := range s.Choices {
 			if v.text == c {
 				return v, nil
