@@ -34,7 +34,7 @@ help: ## Say what each target does
 build: ## Build bin/chstate, a static binary
 	$(GOBUILD) -o bin/chstate ./cmd/chstate
 
-include engine/engine.mk
+-include engine/engine.mk
 
 .PHONY: demo
 demo: build engine ## Show it all: Meltano, a tap, a target, and the bookmark in ClickHouse

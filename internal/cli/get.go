@@ -26,9 +26,10 @@ merged onto the state of the last finished one. "chstate set" accepts what this 
 			if err != nil {
 				return err
 			}
-			text, err := merged(st)
+			text, err := statedoc.Merge(st.Partial, st.Completed)
 			if err != nil {
-				return err
+				return fmt.Errorf("the stored state %q cannot be used, by Meltano neither: %w — "+
+					"it was left as it is; write a good one with `chstate set`, or clear it", id, err)
 			}
 			if *format == "pretty" {
 				if text, err = statedoc.Pretty(text); err != nil {
@@ -40,27 +41,4 @@ merged onto the state of the last finished one. "chstate set" accepts what this 
 		})
 	})
 	return cmd
-}
-
-// merged gives what Meltano hands to the next run. Both halves are looked at
-// first: rows are also written by hand, and then the half has to be named.
-func merged(st chstate.State) ([]byte, error) {
-	for _, half := range []struct {
-		name string
-		text []byte
-	}{{"completed", st.Completed}, {"partial", st.Partial}} {
-		if statedoc.Empty(half.text) {
-			continue
-		}
-		if err := statedoc.Check(half.text); err != nil {
-			return nil, fmt.Errorf("the stored state %q cannot be read: its %s half is %w; "+
-				"the row was left as it is — write a good state over it with chstate set, or remove it with chstate clear", st.ID, half.name, err)
-		}
-	}
-	text, err := statedoc.Merge(st.Partial, st.Completed)
-	if err != nil {
-		return nil, fmt.Errorf("the stored state %q cannot be used, by Meltano neither: %w; "+
-			"the row was left as it is — write a good state over it with chstate set, or remove it with chstate clear", st.ID, err)
-	}
-	return text, nil
 }

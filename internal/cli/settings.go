@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,37 +33,7 @@ func (f *settingFlags) register(root *cobra.Command) {
 			f.set.Lookup(name).NoOptDefVal = "true"
 		}
 	}
-	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
-}
-
-// usageTemplate is cobra's, with one line in the place of some thirty flags
-// that every command has: they would drown its own.
-func usageTemplate(cobras string) string {
-	const from, to = "{{if .HasAvailableInheritedFlags}}", "{{if .HasHelpSubCommands}}"
-	i, j := strings.Index(cobras, from), strings.Index(cobras, to)
-	own := cobras[:i] + "{{if .HasParent}}\n\nEvery setting is a flag, too (--uri, --host, --project, …): see chstate help settings{{end}}" + cobras[j:]
-	return strings.Replace(own, "{{.LocalFlags.FlagUsages", "{{.LocalNonPersistentFlags.FlagUsages", 1)
-}
-
-// settingsTopic is the help text that lists the settings.
-func settingsTopic() *cobra.Command {
-	var b strings.Builder
-	b.WriteString(`Where the state is kept and how it is locked follows from these, strongest first: flags;
-the environment; the Meltano project's .env; state_backend in its meltano.yml; the URI.
-"chstate config" shows each value in force and where it came from.
-
-`)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "  --project\tfolder of the Meltano project\n")
-	for _, s := range config.Settings() {
-		flag := "(no flag: a secret)"
-		if s.Flag() != "" {
-			flag = "--" + s.Flag()
-		}
-		fmt.Fprintf(w, "  %s\t%s\n  \t%s\n", flag, s.Help, s.Env())
-	}
-	_ = w.Flush() // to a strings.Builder, which takes everything
-	return &cobra.Command{Use: "settings", Short: "What can be set, and by which names", Long: b.String()}
+	root.SetUsageFunc(usage)
 }
 
 // given are the settings that stand on the command line, by name.

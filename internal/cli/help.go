@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chstate/chstate/internal/config"
+)
+
+// usage prints how a command is called. It is shorter than cobra's own: the
+// flags that every command has, some thirty, would drown the command's. (A
+// template instead of a function would make the binary five megabytes larger.)
+func usage(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n")
+	if cmd.Runnable() {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(&b, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	if own := cmd.LocalNonPersistentFlags(); own.HasAvailableFlags() {
+		fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsages())
+	}
+	b.WriteString("\nEvery setting is a flag, too (--uri, --host, --project, …): see chstate help settings\n")
+	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
+	return err
+}
+
+// settingsTopic is the help text that lists the settings.
+func settingsTopic() *cobra.Command {
+	topic := &cobra.Command{Use: "settings", Short: "What can be set, and by which names"}
+	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		fmt.Fprint(cmd.OutOrStdout(), `Where the state is kept and how it is locked follows from these, strongest first: flags;
+the environment; the Meltano project's .env; state_backend in its meltano.yml; the URI.
+"chstate config" shows each value in force and where it came from.
+
+`)
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "  --project\tFolder of the Meltano project; else it is looked for from here upwards.")
+		for _, s := range config.Settings() {
+			flag := "(a secret: no flag)"
+			if s.Flag() != "" {
+				flag = "--" + s.Flag()
+			}
+			fmt.Fprintf(w, "  %s\t%s\n  \t%s\n", flag, s.Help, s.Env())
+		}
+		_ = w.Flush() // nothing could be done about a terminal that is gone
+	})
+	return topic
+}
