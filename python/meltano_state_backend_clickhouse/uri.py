@@ -15,18 +15,19 @@ from .errors import InvalidSettingsError, InvalidURIError, MissingSettingsError
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["connection_params", "connection_params_from_uri"]
+__all__ = ["connection_params", "connection_params_from_uri", "table_names"]
 
 URI_FORM = "write clickhouse://user:password@host:8123/database"
 SETTING = "state_backend.clickhouse."
 VARIABLE = "MELTANO_STATE_BACKEND_CLICKHOUSE_"
 
 
-def connection_params_from_uri(uri: str) -> dict[str, t.Any]:
+def connection_params_from_uri(uri: str, **settings: t.Any) -> dict[str, t.Any]:
     """Give the keyword arguments of `clickhouse_connect.get_client` for a URI.
 
     Args:
         uri: `clickhouse://user:password@host:port/database?parameters`.
+        settings: host, port, database, user, password, secure and the like, over what the URI says.
 
     Returns:
         Always host, port, username, password, database and secure; others, such
@@ -36,7 +37,7 @@ def connection_params_from_uri(uri: str) -> dict[str, t.Any]:
         InvalidURIError: The URI cannot be used.
         MissingSettingsError: The URI names no user or no database.
     """
-    return connection_params(uri, {})
+    return connection_params(uri, settings)
 
 
 def connection_params(uri: str, settings: Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -94,6 +95,16 @@ def connection_params(uri: str, settings: Mapping[str, t.Any]) -> dict[str, t.An
     if server_settings:
         params["settings"] = server_settings
     return params
+
+
+def table_names(uri: str, settings: Mapping[str, t.Any]) -> tuple[str, str]:
+    """Give the schema and the name of the state table; arguments and errors as `connection_params`."""
+    parsed, _ = _parse(uri)
+    schema, table = (
+        _text_of(name, settings[name]) if settings.get(name) else parsed.get(name, (default, ""))[0]
+        for name, default in (("schema", "meltano"), ("table", "state"))
+    )
+    return schema, table
 
 
 # The arguments of get_client that are settings of the same name, apart from the six that are always given.
