@@ -66,9 +66,10 @@ func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ 
 			if err := c.ticket(ctx); err != nil {
 				return nil, err
 			}
-			if !d.Oldest {
-				pause = min(otherPause+rand.N(otherPause), max(l.opts.Retry, oldestPause))
-			}
+			// Whoever is next in line must be awake by the time the others
+			// before it are served; those far behind need not ask so often.
+			pause += min(time.Duration(d.Ahead)*linePause, max(l.opts.Retry-oldestPause, 0))
+			pause = pause/2 + rand.N(pause/2)
 		}
 		if err := c.wait(ctx, look, d, pause); err != nil {
 			return nil, err

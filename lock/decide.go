@@ -98,8 +98,9 @@ type Decision struct {
 	// Blocker is the claim that is in the way, when Blocked: the live claim
 	// that is the oldest, or else the oldest live ticket.
 	Blocker Claim
-	// Oldest says, when Blocked, that no live ticket is older than me.
-	Oldest bool
+	// Ahead is the number of live tickets that are older than me; with 0 it is
+	// my turn once nobody holds.
+	Ahead int
 	// Floor is the first version that no earlier hold can have sent, as far as
 	// the log tells: the server's now, and one above every other claim's ceiling.
 	Floor Millis
@@ -122,7 +123,7 @@ type Rules struct {
 // mem, which it brings up to date.
 func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 	claims := claimsOf(look.Rows, me.ID)
-	d := Decision{Floor: look.Now, Oldest: true}
+	d := Decision{Floor: look.Now}
 	var holder, ticket *Claim
 	for id, c := range claims {
 		if id == me.ID {
@@ -140,7 +141,7 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 		d.Tickets = true
 		ticket = older(ticket, c)
 		if c.ID < me.ID {
-			d.Oldest = false
+			d.Ahead++
 		}
 	}
 	switch {
@@ -157,9 +158,9 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 		d.Outcome = Broken
 	case holder != nil:
 		d.Outcome = Blocked
-	case me.Ticket && d.Oldest:
+	case me.Ticket && d.Ahead == 0:
 		d.Outcome = Announce
-	case me.Ticket, me.First && d.Tickets, !d.Oldest:
+	case me.Ticket, me.First && d.Tickets, d.Ahead > 0:
 		// A newcomer goes behind all who wait already, whatever the ids say:
 		// ids are as old as their makers' clocks.
 		d.Outcome = Blocked

@@ -24,9 +24,10 @@ const (
 	trusted = 0.8
 	// freshLook is how long a look speaks for a hold that is used again.
 	freshLook = time.Second
-	// oldestPause and otherPause are the pauses between a waiter's looks.
+	// oldestPause is the longest pause between the looks of the oldest waiter;
+	// each one that is before a waiter adds linePause, up to Options.Retry.
 	oldestPause = 100 * time.Millisecond
-	otherPause  = 500 * time.Millisecond
+	linePause   = 50 * time.Millisecond
 	// tombstoneTime bounds a release; the lease ends what it cannot.
 	tombstoneTime = 5 * time.Second
 	// abandonTime bounds the tombstone of a claim that was never held.
