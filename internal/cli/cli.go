@@ -48,6 +48,8 @@ project it uses the project's own settings; elsewhere, MELTANO_STATE_BACKEND_URI
 or flags say where the state is.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		// It runs when the arguments were found good.
+		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -56,6 +58,7 @@ or flags say where the state is.`,
 	root.AddCommand(
 		a.listCommand(), a.getCommand(), a.setCommand(), a.clearCommand(),
 		a.initCommand(), a.configCommand(), a.versionCommand(), settingsTopic(),
+		newHelperCommand(a.env, a.stdin, a.stdout, a.stderr),
 	)
 	return root
 }
@@ -64,7 +67,6 @@ or flags say where the state is.`,
 // Ctrl-C or SIGTERM; a second signal ends the process at once.
 func (a *app) work(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		a.started = true
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)
