@@ -17,8 +17,10 @@ export MELTANO_SEND_ANONYMOUS_USAGE_STATS=false PIP_DISABLE_PIP_VERSION_CHECK=1
 # Settings of the caller's own must not lead the demo to another server.
 for name in $(compgen -e | grep -E '^(MELTANO_STATE_BACKEND|CLICKHOUSE)_' || true); do unset "$name"; done
 
-step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
-show() { printf '\033[2m$ %s\033[0m\n' "$*"; }
+bold='' dim='' plain=''
+if [ -t 1 ]; then bold=$'\033[1m' dim=$'\033[2m' plain=$'\033[0m'; fi
+step() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
+show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; }
 fail() {
   printf 'demo: %s\n' "$*" >&2
   exit 1
@@ -125,7 +127,7 @@ meltano_run() {
     cat "$work/$1.log" >&2
     fail "meltano run failed"
   }
-  sed -n 's/^.*\(clickhouse state backend\|No state was found\|Starting incremental\|Skipping \/\|Processed [0-9]\|Incremental state has been updated\|Run completed\)/  \1/p' "$work/$1.log" |
+  sed -n 's/^.*\(Using .* state backend\|No state was found\|Starting incremental\|Skipping \/\|Processed [0-9]\|Incremental state has been updated\|Run completed\)/  \1/p' "$work/$1.log" |
     sed "s|$project/||g" | uniq
   echo "  -- written by this run:"
   sed 's/^/  /' "$project/out/orders.csv" | cut -d, -f1-3
