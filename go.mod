@@ -2,7 +2,7 @@ module github.com/chstate/chstate
 
 go 1.26.0
 
-require golang.org/x/sys v0.49.0
+require golang.org/x/sys v0.50.0
 
 require (
 	github.com/ClickHouse/ch-go v0.75.0 // indirect
@@ -29,5 +29,7 @@ require (
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sync v0.25.0 // indirect
+	golang.org/x/term v0.48.0 // indirect
+	golang.org/x/tools v0.31.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )
