@@ -31,18 +31,18 @@ func (db *DB) Delete(ctx context.Context, id string, before lock.Millis) error {
 		return "state_id = " + v.text(id) + " AND updated_at < " + v.millis(int64(before))
 	}
 	// A DELETE costs a mutation even when it finds nothing.
-	if left, err := db.count(ctx, s, condition); err != nil || left == 0 {
+	if left, err := db.count(ctx, s, db.names.state, condition); err != nil || left == 0 {
 		return err
 	}
-	return db.remove(ctx, s, condition)
+	return db.remove(ctx, s, db.names.state, condition)
 }
 
 // remove runs one lightweight DELETE and waits, bounded, until it has its effect.
-func (db *DB) remove(ctx context.Context, s *server, condition func(*values) string) error {
+func (db *DB) remove(ctx context.Context, s *server, table string, condition func(*values) string) error {
 	limited, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
 	var v values
-	text := "DELETE FROM " + db.names.State() + db.names.cluster + " WHERE " + condition(&v)
+	text := "DELETE FROM " + db.names.qualified(table) + db.names.cluster + " WHERE " + condition(&v)
 	failed := db.execute(limited, s, forDelete, statement{text: text, args: v})
 	var e *Error
 	if failed != nil {
@@ -54,7 +54,7 @@ func (db *DB) remove(ctx context.Context, s *server, condition func(*values) str
 		}
 	}
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		left, err := db.count(ctx, s, condition)
+		left, err := db.count(ctx, s, table, condition)
 		if err != nil {
 			return err
 		}
@@ -66,14 +66,14 @@ func (db *DB) remove(ctx context.Context, s *server, condition func(*values) str
 		case <-timer.C:
 		case <-limited.Done():
 			timer.Stop()
-			return db.stuck(ctx, s, e)
+			return db.stuck(ctx, s, table, e)
 		}
 	}
 }
 
-func (db *DB) count(ctx context.Context, s *server, condition func(*values) string) (uint64, error) {
+func (db *DB) count(ctx context.Context, s *server, table string, condition func(*values) string) (uint64, error) {
 	var v values
-	text := "SELECT count() FROM " + db.names.State() + " WHERE " + condition(&v)
+	text := "SELECT count() FROM " + db.names.qualified(table) + " WHERE " + condition(&v)
 	counts, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (n uint64, err error) {
 		return n, rows.Scan(&n)
 	})
@@ -85,15 +85,15 @@ func (db *DB) count(ctx context.Context, s *server, condition func(*values) stri
 
 // stuck explains a DELETE without effect: as a rule an older mutation fails
 // again and again, and all later ones wait behind it.
-func (db *DB) stuck(ctx context.Context, s *server, cause *Error) error {
+func (db *DB) stuck(ctx context.Context, s *server, table string, cause *Error) error {
 	if ctx.Err() != nil {
 		return db.interrupted(ctx)
 	}
 	e := &Error{
 		Kind:   Busy,
 		Target: db.Target(),
-		Reason: fmt.Sprintf("the DELETE on %s had no effect within %s", db.names.plain(db.names.state), deleteLimit),
-		Advice: fmt.Sprintf("see system.mutations for database %s and table %s; KILL MUTATION ends one that fails", quoteString(db.names.schema), quoteString(db.names.state)),
+		Reason: fmt.Sprintf("the DELETE on %s had no effect within %s", db.names.plain(table), deleteLimit),
+		Advice: fmt.Sprintf("see system.mutations for database %s and table %s; KILL MUTATION ends one that fails", quoteString(db.names.schema), quoteString(table)),
 	}
 	if cause != nil {
 		e.Code, e.Err = cause.Code, cause
@@ -103,7 +103,7 @@ func (db *DB) stuck(ctx context.Context, s *server, cause *Error) error {
 	}
 	var v values
 	text := "SELECT mutation_id, command, latest_fail_reason FROM system.mutations WHERE database = " + v.text(db.names.schema) +
-		" AND table = " + v.text(db.names.state) + " AND NOT is_done ORDER BY latest_fail_reason = '', create_time LIMIT 1"
+		" AND table = " + v.text(table) + " AND NOT is_done ORDER BY latest_fail_reason = '', create_time LIMIT 1"
 	type mutation struct{ id, command, why string }
 	found, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (m mutation, err error) {
 		return m, rows.Scan(&m.id, &m.command, &m.why)
@@ -160,7 +160,7 @@ func (db *DB) Clear(ctx context.Context, by string) (int, error) {
 		if end-start < len(there) {
 			condition = "state_id BETWEEN " + quoteString(there[start].id) + " AND " + quoteString(there[end-1].id) + " AND " + condition
 		}
-		if err := db.remove(ctx, s, func(*values) string { return condition }); err != nil {
+		if err := db.remove(ctx, s, db.names.state, func(*values) string { return condition }); err != nil {
 			return 0, err
 		}
 		start = end

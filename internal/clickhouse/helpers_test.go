@@ -4,8 +4,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/lock"
 )
 
 // wantKind checks an error's kind, that its text has the parts, and that it is
@@ -39,4 +41,8 @@ func wantKind(t testing.TB, err error, kind Kind, parts ...string) *Error {
 func sqlOn(t testing.TB, _ *DB, statement string) string {
 	t.Helper()
 	return chtest.SQL(t, statement)
+}
+
+func lockRec(seq int) lock.Record {
+	return lock.Record{ClaimID: "!0190", Seq: uint64(2 * seq), Lease: 10 * time.Second, Ceiling: lock.ServerFills, Holder: `{"host":"h"}`}
 }

@@ -47,45 +47,55 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	if err := checkIDs(key); err != nil {
 		return lock.Snapshot{}, err
 	}
-	s, err := l.db.ready(ctx)
+	db := l.db
+	s, err := db.ready(ctx)
 	if err != nil {
 		return lock.Snapshot{}, err
 	}
-	const ticks = "toUnixTimestamp64Milli"
 	var v values
-	text := "SELECT toUInt8(0) AS part, '' AS claim, toUInt64(0) AS n, toUInt8(0) AS w, toUInt8(0) AS r, " +
-		ticks + "(now64(3)) AS l, toInt64(0) AS e, toInt64(0) AS c, '' AS h" +
-		" UNION ALL SELECT toUInt8(1), lock_id, seq, waiting, released, " +
-		ticks + "(locked_at), " + ticks + "(expires_at), " + ticks + "(ceiling), holder" +
-		" FROM " + l.db.names.Lock() + " WHERE state_id = " + v.text(key)
-
-	type line struct {
-		part uint8
-		row  lock.Row
-	}
-	lines, err := collect(ctx, l.db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (line, error) {
-		var (
-			out                        line
-			waiting, released          uint8
-			lockedAt, expires, ceiling int64
-		)
-		err := rows.Scan(&out.part, &out.row.ClaimID, &out.row.Seq, &waiting, &released, &lockedAt, &expires, &ceiling, &out.row.Holder)
-		out.row.Waiting, out.row.Released = waiting != 0, released != 0
-		out.row.LockedAt, out.row.ExpiresAt, out.row.Ceiling = lock.Millis(lockedAt), lock.Millis(expires), lock.Millis(ceiling)
-		return out, err
-	})
+	text := lookSelect("''") + db.names.Lock() + " WHERE state_id = " + v.text(key)
+	lines, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, scanLook)
 	if err != nil {
 		return lock.Snapshot{}, err
 	}
 	var snapshot lock.Snapshot
-	for _, l := range lines {
-		if l.part == 0 {
-			snapshot.Now = l.row.LockedAt
+	for _, line := range lines {
+		if line.part == 0 {
+			snapshot.Now = line.row.LockedAt
 			continue
 		}
-		snapshot.Rows = append(snapshot.Rows, l.row)
+		snapshot.Rows = append(snapshot.Rows, line.row)
 	}
 	return snapshot, nil
+}
+
+// lookSelect begins a look: the clock, then the rows of the table whose name
+// comes next. key is the expression for the state id of each row.
+func lookSelect(key string) string {
+	const ticks = "toUnixTimestamp64Milli"
+	return "SELECT toUInt8(0) AS part, '' AS key, '' AS claim, toUInt64(0) AS n, toUInt8(0) AS w, toUInt8(0) AS r, " +
+		ticks + "(now64(3)) AS l, toInt64(0) AS e, toInt64(0) AS c, '' AS h" +
+		" UNION ALL SELECT toUInt8(1), " + key + ", lock_id, seq, waiting, released, " +
+		ticks + "(locked_at), " + ticks + "(expires_at), " + ticks + "(ceiling), holder FROM "
+}
+
+// lookLine is one row of a look: the clock (part 0, in LockedAt) or a row of the log.
+type lookLine struct {
+	part uint8
+	key  string
+	row  lock.Row
+}
+
+func scanLook(rows driver.Rows) (lookLine, error) {
+	var (
+		out                        lookLine
+		waiting, released          uint8
+		lockedAt, expires, ceiling int64
+	)
+	err := rows.Scan(&out.part, &out.key, &out.row.ClaimID, &out.row.Seq, &waiting, &released, &lockedAt, &expires, &ceiling, &out.row.Holder)
+	out.row.Waiting, out.row.Released = waiting != 0, released != 0
+	out.row.LockedAt, out.row.ExpiresAt, out.row.Ceiling = lock.Millis(lockedAt), lock.Millis(expires), lock.Millis(ceiling)
+	return out, err
 }
 
 // MaxLease is the longest lease that the log's TTL is laid out for.

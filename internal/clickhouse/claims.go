@@ -1,0 +1,54 @@
+package clickhouse
+
+import (
+	"context"
+
+	"github.com/chstate/chstate/lock"
+)
+
+// Locked is what the lock's log says of one state id.
+type Locked struct {
+	ID string
+	lock.Snapshot
+}
+
+// Claims reads the whole log, released claims and all, ordered by state id.
+func (db *DB) Claims(ctx context.Context) ([]Locked, error) {
+	s, err := db.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text := "SELECT * FROM (" + lookSelect("state_id") + db.names.Lock() + ") ORDER BY part, key"
+	lines, err := collect(ctx, db, s, forRead, statement{text: text}, scanLook)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		out []Locked
+		now lock.Millis
+	)
+	for _, l := range lines {
+		if l.part == 0 {
+			now = l.row.LockedAt
+			continue
+		}
+		if len(out) == 0 || out[len(out)-1].ID != l.key {
+			out = append(out, Locked{ID: l.key, Snapshot: lock.Snapshot{Now: now}})
+		}
+		last := &out[len(out)-1]
+		last.Rows = append(last.Rows, l.row)
+	}
+	return out, nil
+}
+
+// DropClaim deletes the rows of one claim. Only claims of the older plugin are
+// dropped so: it counts every row, tombstones too.
+func (db *DB) DropClaim(ctx context.Context, key, claimID string) error {
+	s, err := db.ready(ctx)
+	if err != nil {
+		return err
+	}
+	return db.remove(ctx, s, db.names.lock, func(v *values) string {
+		return "state_id = " + v.text(key) + " AND lock_id = " + v.text(claimID)
+	})
+}
