@@ -18,10 +18,8 @@ RACE := $(if $(shell command -v $$(go env CC)),-race)
 GOLANGCI_VERSION := 2.15.0
 GOLANGCI         := bin/tools/golangci-lint-$(GOLANGCI_VERSION)
 
-# Each system and processor that the tool has to compile for; the engine's
-# bindings do not exist for Windows.
-PLATFORMS        := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-ENGINE_PLATFORMS := $(filter-out windows/%,$(PLATFORMS))
+# Each system and processor that the tool has to compile for.
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 .PHONY: help
 help: ## Say what each target does
@@ -34,23 +32,18 @@ help: ## Say what each target does
 build: ## Build bin/chstate, a static binary
 	$(GOBUILD) -o bin/chstate ./cmd/chstate
 
--include engine/engine.mk
+include engine/engine.mk
 
 .PHONY: demo
 demo: build engine ## Show it all: Meltano, a tap, a target, and the bookmark in ClickHouse
 	@PYTHON=$(PYTHON) demo/run.sh
 
 .PHONY: test
-test: lint test-go test-engine test-python ## Run all linters and tests, on the local engine or on CH_TEST_URI
+test: lint test-go engine-test test-python ## Run all linters and tests, on the local engine or on CH_TEST_URI
 
 .PHONY: test-go
 test-go: build engine ## Run the Go tests of library, tool and lock
 	go test $(RACE) ./...
-
-.PHONY: test-engine
-test-engine: engine .venv/ready ## Run the tests of the local engine
-	cd engine && go test ./...
-	.venv/bin/python -m pytest -q engine/tests
 
 .PHONY: test-python
 test-python: build engine .venv/ready .venv37/ready ## Run the tests of the add-on, with the newest and the oldest Meltano
@@ -62,18 +55,17 @@ test-python: build engine .venv/ready .venv37/ready ## Run the tests of the add-
 lint: lint-go lint-python ## Run the linters, and compile for every platform
 
 .PHONY: lint-go
-lint-go: $(GOLANGCI)
+lint-go: $(GOLANGCI) engine-vet
 	$(GOLANGCI) run ./...
 	cd engine && ../$(GOLANGCI) run --config ../.golangci.yaml ./...
-	for p in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./...; done
-	cd engine && for p in $(ENGINE_PLATFORMS); do CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./...; done
+	for p in $(PLATFORMS); do echo "go vet $$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./...; done
 
 .PHONY: lint-python
 lint-python: .venv/ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/shellcheck .ci/run demo/*.sh
+	.venv/bin/shellcheck .ci/run demo/*.sh engine/*.sh
 
 $(GOLANGCI):
 	mkdir -p bin/tools

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Write merge_corpus.jsonl by running Meltano's own merge().
 
 Usage, with a Python that has Meltano installed:
@@ -22,11 +21,46 @@ SEED = 20260501
 RANDOM_CASES = 300
 
 # Few names, so that the two sides meet; odd ones among them.
-NAMES = ["singer_state", "bookmarks", "users", "s3://b/2026.01.02/a b%20c.csv", "C:\\x.csv", "",
-         "010", "10", "null", "\u017elu\u0165", "\U0001f680", 'quote"', "tab\t", "a/b~c"]
-SCALARS = [None, True, False, 0, -1, 9007199254740993, 1234567890123456789, 18446744073709551615,
-           123456789012345678901234567890, 1.0, 0.1, 1e22, -0.0, 3e-07, 1712345678.123456,
-           float("nan"), float("inf"), float("-inf"), "", "2026-01-01T00:00:00Z", "\u8eca\u7ad9", "a\"b\\c\n"]
+NAMES = [
+    "singer_state",
+    "bookmarks",
+    "users",
+    "s3://b/2026.01.02/a b%20c.csv",
+    "C:\\x.csv",
+    "",
+    "010",
+    "10",
+    "null",
+    "\u017elu\u0165",
+    "\U0001f680",
+    'quote"',
+    "tab\t",
+    "a/b~c",
+]
+SCALARS = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    9007199254740993,
+    1234567890123456789,
+    18446744073709551615,
+    123456789012345678901234567890,
+    1.0,
+    0.1,
+    1e22,
+    -0.0,
+    3e-07,
+    1712345678.123456,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    "",
+    "2026-01-01T00:00:00Z",
+    "\u8eca\u7ad9",
+    'a"b\\c\n',
+]
 
 BY_HAND = [
     ("{}", "{}"),
@@ -55,25 +89,30 @@ BY_HAND = [
 
 
 def random_value(rng: random.Random, depth: int) -> object:
-    roll = rng.random()
-    if depth > 0 and roll < 0.6:
+    """Give an object at most depth levels deep, a short list or a scalar."""
+    what = rng.choices(("object", "list", "scalar"), (6 if depth else 0, 1, 3))[0]
+    if what == "object":
         return random_object(rng, depth - 1)
-    if roll < 0.7:
+    if what == "list":
         return [random_value(rng, 0) for _ in range(rng.randrange(3))]
     return rng.choice(SCALARS)
 
 
 def random_object(rng: random.Random, depth: int) -> dict[str, object]:
-    width = rng.choice([0, 1, 2, 3, 3, 4]) if depth != 1 or rng.random() < 0.97 else 24
+    """Give an object, now and then one with more names than a scan is made for."""
+    widths, weights = (0, 1, 2, 3, 4, 24), (10, 10, 10, 20, 10, 2 if depth == 1 else 0)
+    width = rng.choices(widths, weights)[0]
     names = rng.sample(NAMES, min(width, len(NAMES))) + [f"stream_{i}" for i in range(width - len(NAMES))]
     return {name: random_value(rng, depth) for name in names}
 
 
 def compact(value: object) -> str:
+    """Write a value without spaces."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def outcome(src: str, dest: str) -> dict[str, str]:
+    """Say what Meltano makes of merging src into dest."""
     try:
         return {"merged": compact(merge(json.loads(src), json.loads(dest)))}
     except (TypeError, AttributeError) as error:
@@ -81,10 +120,10 @@ def outcome(src: str, dest: str) -> dict[str, str]:
 
 
 def main() -> None:
-    rng = random.Random(SEED)
+    """Write every case as a line."""
+    rng = random.Random(SEED)  # noqa: S311 (cases have to come out the same each time)
     cases = list(BY_HAND)
-    for _ in range(RANDOM_CASES):
-        cases.append((compact(random_object(rng, 2)), compact(random_object(rng, 2))))
+    cases.extend((compact(random_object(rng, 2)), compact(random_object(rng, 2))) for _ in range(RANDOM_CASES))
     for src, dest in cases:
         line = {"src": src, "dest": dest, **outcome(src, dest)}
         sys.stdout.write(json.dumps(line) + "\n")
