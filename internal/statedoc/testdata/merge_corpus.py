@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 (a script beside what it makes)
 """Write merge_corpus.jsonl by running Meltano's own merge().
 
 Usage, with a Python that has Meltano installed:
