@@ -70,11 +70,11 @@ func (r *dotenvReader) binding() (name, value string, hasValue, ok bool) {
 }
 
 var (
-	plainName    = regexp.MustCompile(`^[^=#\s\x{1c}-\x{1f}\x{85}\p{Z}]+`)
+	plainName    = regexp.MustCompile(`^[^=#\s\v\x{1c}-\x{1f}\x{85}\p{Z}]+`)
 	quotedName   = regexp.MustCompile(`^'([^']+)'`)
 	singleQuoted = regexp.MustCompile(`^'((?:\\(?s:.)|[^'\\])*)'`)
 	doubleQuoted = regexp.MustCompile(`^"((?:\\(?s:.)|[^"\\])*)"`)
-	lineComment  = regexp.MustCompile(`[\s\x{85}\p{Z}]+#.*`)
+	lineComment  = regexp.MustCompile(`[\s\v\x{1c}-\x{1f}\x{85}\p{Z}]+#.*`)
 )
 
 func (r *dotenvReader) name() (string, bool) {

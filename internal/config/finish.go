@@ -110,7 +110,7 @@ func cleanHost(text string) (string, *badValue) {
 	if inner, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")
 	}
-	if isIPv6(host) || isHostName(host) {
+	if isIPv6(host) || host != "" && isHostName(host) {
 		return lowerHost(host), nil
 	}
 	// Not shown: somebody may have written a whole URI here.

@@ -40,9 +40,11 @@ func (p *project) readYAML() error {
 	return nil
 }
 
-// topLevel are the keys of meltano.yml that hold no settings.
-var topLevel = map[string]bool{
-	"version": true, "plugins": true, "schedules": true, "environments": true, "jobs": true, "env": true, "requires_meltano": true,
+// holdsSettings tells the keys of meltano.yml that matter here; what stands
+// under plugins or environments, whatever its name, is no setting of Meltano's.
+func holdsSettings(key string) bool {
+	first, _, _ := strings.Cut(key, ".")
+	return first == "state_backend" || first == "ff" || first == "default_environment"
 }
 
 // addFile lays a file over what was read, and gives its include_paths.
@@ -66,18 +68,24 @@ func (p *project) addFile(name string) (includes []string, err error) {
 	if rel, err := filepath.Rel(p.root, name); err == nil {
 		label = filepath.ToSlash(rel)
 	}
-	for _, e := range entries(top) {
+	found, err := entries(top, 0)
+	if err != nil {
+		return nil, fileError(name, err)
+	}
+	for _, e := range found {
 		switch {
 		case e.key == "env":
-			if err := p.addEnv(e.node, name); err != nil {
-				return nil, err
+			if err := p.addEnv(e.node); err != nil {
+				return nil, fileError(name, err)
 			}
 		case e.key == "include_paths" && e.node.Kind == yaml.SequenceNode:
 			for _, n := range e.node.Content {
 				includes = append(includes, follow(n).Value)
 			}
-		case !topLevel[e.key]:
-			p.flatten(e.key, e.node, label, 0)
+		case holdsSettings(e.key):
+			if err := p.flatten(e.key, e.node, label, 0); err != nil {
+				return nil, fileError(name, err)
+			}
 		}
 	}
 	return includes, nil
@@ -91,69 +99,103 @@ func yamlTrouble(err error) error {
 	return errors.New("it is not YAML")
 }
 
-func (p *project) addEnv(n *yaml.Node, name string) error {
+func (p *project) addEnv(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		return fileError(name, errors.New("its env is not a mapping of names to values"))
+		return errors.New("its env is not a mapping of names to values")
 	}
-	for _, e := range entries(n) {
-		if raw := scalar(e.node); raw == nil {
+	found, err := entries(n, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		text := ""
+		switch raw := scalar(e.node).(type) {
+		case nil:
 			p.env[e.key] = nil
-		} else {
-			text := fmt.Sprint(raw)
-			switch raw { // as Python writes them
-			case true:
-				text = "True"
-			case false:
-				text = "False"
-			}
-			p.env[e.key] = &text
+			continue
+		case bool: // as Python writes it
+			text = map[bool]string{true: "True", false: "False"}[raw]
+		case notText:
+			text = raw.written
+		case *yaml.Node:
+			return fmt.Errorf("%s in its env is a list or a mapping", e.key)
+		default:
+			text = fmt.Sprint(raw)
 		}
+		p.env[e.key] = &text
 	}
 	return nil
 }
 
 // flatten notes the values below a key by their dotted names; a name written
 // flat (state_backend.uri:) comes out the same, and what stands later wins.
-func (p *project) flatten(key string, n *yaml.Node, file string, depth int) {
-	const deepest = 100 // an alias may refer to what it stands in
-	if n.Kind == yaml.MappingNode && len(n.Content) > 0 && depth < deepest {
-		for _, e := range entries(n) {
-			p.flatten(key+"."+e.key, e.node, file, depth+1)
-		}
-		return
+func (p *project) flatten(key string, n *yaml.Node, file string, depth int) error {
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		p.flat[key], p.from[key] = scalar(n), file
+		return nil
 	}
-	p.flat[key], p.from[key] = scalar(n), file
+	if depth > deepest {
+		return errTooDeep
+	}
+	found, err := entries(n, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		if err := p.flatten(key+"."+e.key, e.node, file, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// deepest bounds what aliases can do, which may refer to what they stand in.
+// No setting is named by more than three parts.
+const deepest = 10
+
+var errTooDeep = errors.New("its state_backend is nested too deep")
 
 type entry struct {
 	key  string
 	node *yaml.Node
 }
 
-// entries gives a mapping's entries with aliases followed and << merged in.
-func entries(n *yaml.Node) []entry {
+// entries gives a mapping's entries, with aliases followed and << merged in
+// where the mapping has no such key of its own. A key that stands twice is an
+// error, as it is to Meltano.
+func entries(n *yaml.Node, depth int) ([]entry, error) {
+	if depth > deepest {
+		return nil, errTooDeep
+	}
 	var own, merged []entry
 	has := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], follow(n.Content[i+1])
-		if k.ShortTag() == "!!merge" {
-			switch v.Kind {
-			case yaml.MappingNode:
-				merged = append(merged, entries(v)...)
-			case yaml.SequenceNode:
-				for _, m := range v.Content {
-					if m = follow(m); m.Kind == yaml.MappingNode {
-						merged = append(merged, entries(m)...)
-					}
+		key, v := follow(n.Content[i]), follow(n.Content[i+1])
+		if key.ShortTag() == "!!merge" {
+			sources := []*yaml.Node{v}
+			if v.Kind == yaml.SequenceNode {
+				sources = v.Content
+			}
+			for _, source := range sources {
+				if source = follow(source); source.Kind != yaml.MappingNode {
+					continue
 				}
+				found, err := entries(source, depth+1)
+				if err != nil {
+					return nil, err
+				}
+				merged = append(merged, found...)
 			}
 			continue
 		}
-		own = append(own, entry{follow(k).Value, v})
-		has[follow(k).Value] = true
+		if has[key.Value] {
+			return nil, fmt.Errorf("the key %s stands twice, again at line %d", quote(key.Value), key.Line)
+		}
+		own = append(own, entry{key.Value, v})
+		has[key.Value] = true
 	}
 	for _, e := range merged {
 		if !has[e.key] {
@@ -161,7 +203,7 @@ func entries(n *yaml.Node) []entry {
 			has[e.key] = true
 		}
 	}
-	return own
+	return own, nil
 }
 
 func follow(n *yaml.Node) *yaml.Node {

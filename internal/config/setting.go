@@ -165,7 +165,7 @@ var table = []Setting{
 		Help:  "Name expected in the server's certificate, where it is not the host.",
 		apply: func(o *chstate.Options, v value) { o.TLS.ServerHostName = v.text }},
 	{Name: "proxy_path",
-		Help:  "Path before the HTTP interface, where a reverse proxy adds one.",
+		Help: "Path before the HTTP interface, where a reverse proxy adds one.",
 		apply: func(o *chstate.Options, v value) {
 			if path := strings.Trim(v.text, "/"); path != "" {
 				o.ProxyPath = "/" + path

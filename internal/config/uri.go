@@ -75,9 +75,9 @@ func parseURI(s string) (URI, *badValue) {
 	if strings.Contains(path, "@") {
 		return u, raw("/")
 	}
-	params, bad := splitQuery(query)
-	if bad != nil {
-		return u, bad
+	params, badQuery := splitQuery(query)
+	if badQuery != nil && strings.Contains(query, "@") {
+		return u, badQuery // what follows makes no sense of a password cut in two
 	}
 	hostport := authority
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
@@ -88,6 +88,9 @@ func parseURI(s string) (URI, *badValue) {
 	}
 	if u.Host, u.Port, bad = splitHost(hostport); bad != nil {
 		return u, bad
+	}
+	if badQuery != nil {
+		return u, badQuery
 	}
 	path = strings.TrimSuffix(path, "/")
 	if strings.Contains(path, "/") {
@@ -242,6 +245,10 @@ func decode(part, text string) (string, *badValue) {
 
 type param struct{ name, value string }
 
+func (p param) isSecret() bool {
+	return slices.Contains([]string{"password", "access_token", "http_proxy"}, p.name)
+}
+
 // splitQuery gives the parameters, their names known and their values still encoded.
 func splitQuery(query string) ([]param, *badValue) {
 	var params []param
@@ -253,6 +260,13 @@ func splitQuery(query string) ([]param, *badValue) {
 		if !isParam(name) {
 			if strings.Contains(query, "@") {
 				return nil, raw("?") // what looks like a parameter is a piece of the password
+			}
+			if slices.ContainsFunc(params, param.isSecret) {
+				return nil, &badValue{"the URI has a parameter that is not known, after one that is secret",
+					"write %26 for an & that belongs to the secret, or correct the name"}
+			}
+			if !ok {
+				name = "" // not shown: it was not written as a parameter
 			}
 			return nil, unknownParam(name)
 		}

@@ -135,6 +135,7 @@ _NAMED_SAFELY = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NO_HOST_NAME = re.compile(r"""[\x00-\x20\x7f/?#@\[\]\\<>"^{|}%:,;&=+'()*!$`]""")
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
+_SECRET = {"password", "access_token", "http_proxy"}
 _AT_ALLOWED = ("user", "password", "access_token", "http_proxy")
 
 
@@ -154,7 +155,14 @@ def _parse(uri: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     authority, _, path = rest.partition("/")
     if "@" in path:
         raise _raw("/")
-    params = _split_query(query)
+    bad_query = None
+    params: dict[str, str] = {}
+    try:
+        params = _split_query(query)
+    except InvalidSettingsError as err:
+        if "@" in query:  # what follows makes no sense of a password cut in two
+            raise
+        bad_query = err
 
     found: dict[str, tuple[str, str]] = {}
     userinfo, at, hostport = authority.rpartition("@")
@@ -167,6 +175,8 @@ def _parse(uri: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
         found["password"] = (_decode("password", password), "the URI")
     host, port = _split_host(hostport)
     found["host"], found["port"] = (host, "the URI"), (port, "the URI")
+    if bad_query:
+        raise bad_query
     path = path.removesuffix("/")
     if "/" in path:
         raise _error("the URI's path is more than a database", URI_FORM)
@@ -278,7 +288,15 @@ def _split_query(query: str) -> dict[str, str]:
         server_setting = _SERVER_SETTING.fullmatch(name) is not None
         if not server_setting and name not in _KINDS:
             # What looks like a parameter may be a piece of the password.
-            raise _raw("?") if "@" in query else _unknown(name)
+            if "@" in query:
+                raise _raw("?")
+            if not _SECRET.isdisjoint(params):
+                raise _error(
+                    "the URI has a parameter that is not known, after one that is secret",
+                    "write %26 for an & that belongs to the secret, or correct the name",
+                )
+            # Not shown where it was not written as a parameter.
+            raise _unknown(name if equals else "")
         if "@" in text and not server_setting and name not in _AT_ALLOWED:
             raise _raw("?")
         if not equals:
@@ -380,7 +398,7 @@ def _host(name: str, text: str, source: str) -> str:
     host = _text(name, text, source).strip(" \t")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    if not _is_ipv6(host) and _NO_HOST_NAME.search(host):
+    if not _is_ipv6(host) and (not host or _NO_HOST_NAME.search(host)):
         raise _bad(
             name,
             "",
