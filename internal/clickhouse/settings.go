@@ -23,8 +23,9 @@ const (
 
 // knownSettings are all that are ever sent; the probe asks which exist.
 var knownSettings = []string{
-	"async_insert", "wait_for_async_insert", "deduplicate_insert", "insert_deduplicate", "insert_deduplication_token",
-	"do_not_merge_across_partitions_select_final", "max_block_size", "use_query_cache", "optimize_on_insert",
+	"async_insert", "wait_for_async_insert",
+	"deduplicate_insert", "deduplicate_insert_select", "insert_deduplicate", "insert_deduplication_token",
+	"do_not_merge_across_partitions_select_final", "max_block_size", "use_query_cache",
 	"insert_quorum", "insert_quorum_parallel", "select_sequential_consistency",
 	"lightweight_delete_mode", "lightweight_deletes_sync", "mutations_sync",
 	"readonly", "cloud_mode",
@@ -78,6 +79,7 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 			set("insert_deduplicate", "0")
 			set("insert_deduplication_token", token())
 		}
+		set("deduplicate_insert_select", "disable")
 		if s.replicated() && !s.shared() {
 			set("insert_quorum", "auto")
 			set("insert_quorum_parallel", "0")
