@@ -2,8 +2,11 @@ package lock
 
 import (
 	"context"
-	"math/rand/v2"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/chstate/chstate/internal/lockrules"
 )
 
 // claimant is one attempt to get a lock: it announces, looks, and waits as a
@@ -17,138 +20,241 @@ type claimant struct {
 	sent   time.Duration
 	holder Holder
 
-	began time.Duration
-	told  string // claim id that OnWait was last told of
+	began   time.Duration
+	told    string // claim id that OnWait was last told of
+	blocked Wait   // what the last look showed to be in the way, if anything
+	late    error  // the last request that was not answered within a lease
 }
+
+// errLate is the cause that ends a request of a claimant after a lease: by
+// then its answer is worth nothing.
+var errLate = errors.New("no answer within a lease")
 
 // claim gets a lease on key. began is when the caller began to wait, by our clock.
 func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ *lease, err error) {
 	c := &claimant{l: l, key: key, mem: Memory{}, began: began, holder: l.opts.Holder}
 	c.holder.AcquiredAt = time.Now().UTC().Truncate(time.Millisecond)
 	c.holder.LeaseMillis = l.opts.Lease.Milliseconds()
-	if err := c.rename(); err != nil {
+	if err := c.rename(""); err != nil {
 		return nil, err
 	}
-	c.me.First = true
 	defer func() {
 		if err != nil {
-			c.abandon(ctx)
+			_ = c.abandon(ctx)
 		}
 	}()
 	announce := true
 	for {
 		if announce {
-			if err := c.announce(ctx); err != nil {
+			if err := c.announce(ctx); err != nil && !c.slow(ctx, err) {
 				return nil, err
 			}
-			announce = false
 		}
-		look, d, err := l.look(ctx, key, c.me, c.mem)
+		newcomer := c.me.First
+		look, d, err := c.look(ctx)
 		if err != nil {
-			return nil, err
+			if !c.slow(ctx, err) {
+				return nil, err
+			}
+			d = Decision{Outcome: Announce} // for all that is known
+		} else {
+			c.me.First = false
 		}
-		c.me.First = false
+		announce = d.Outcome == Announce
+		if err == nil && d.Outcome != Blocked {
+			c.blocked = Wait{}
+		}
 		pause := oldestPause
 		switch d.Outcome {
 		case Acquired:
+			if err := c.settle(ctx, d.Others); err != nil {
+				return nil, err
+			}
 			return newLease(c, look, d)
-		case Broken: // somebody put a tombstone on a claim that waited: begin anew
-			if err := c.rename(); err != nil {
+		case TakeOver:
+			if err := c.takeOver(ctx, d.Dead); err != nil {
+				return nil, err
+			}
+			continue
+		case Broken: // while it waited: begin anew
+			if err := c.rename(""); err != nil {
 				return nil, err
 			}
 			announce = true
 		case Announce:
-			announce = true
-			if c.me.Ticket { // it is my turn
+			if c.me.Ticket && err == nil { // it is my turn
 				continue
 			}
 		case Blocked:
-			if err := c.ticket(ctx); err != nil {
+			pause = c.pause(d.Ahead)
+			c.blocked = Wait{Key: key, Blocker: d.Blocker, Now: look.Now}
+			if !c.lastsFor(pause) {
+				break
+			}
+			if newcomer && d.Youngest > c.me.ID {
+				if err := c.stepBack(ctx, d.Youngest); err != nil {
+					return nil, err
+				}
+			}
+			if err := c.ticket(ctx); err != nil && !c.slow(ctx, err) {
 				return nil, err
 			}
-			// Whoever is next in line must be awake by the time the others
-			// before it are served; those far behind need not ask so often.
-			pause += min(time.Duration(d.Ahead)*linePause, max(l.opts.Retry-oldestPause, 0))
-			pause = pause/2 + rand.N(pause/2)
 		}
-		if err := c.wait(ctx, look, d, pause); err != nil {
+		if err := c.wait(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// rename takes a new claim id.
-func (c *claimant) rename() error {
-	id, err := newClaimID()
+// rename takes a new claim id, one that sorts after another unless that is "".
+func (c *claimant) rename(after string) error {
+	id, err := c.l.newClaimID(after)
 	if err != nil {
 		return err
 	}
-	c.me = Me{ID: id}
-	c.rows = 0
+	c.me = Me{ID: id, First: true}
+	c.rows = c.l.rules.RowsBefore()
 	return nil
+}
+
+// stepBack gives a newcomer whose clock is behind an id younger than all that
+// wait already: else it would overtake them, again and again.
+func (c *claimant) stepBack(ctx context.Context, youngest string) error {
+	if err := c.abandon(ctx); err != nil {
+		return err
+	}
+	err := c.rename(youngest)
+	c.me.First = false
+	return err
 }
 
 // announce writes a claim, the server filling expiry and ceiling.
 func (c *claimant) announce(ctx context.Context) error {
-	if err := c.append(ctx, false); err != nil {
+	err := c.append(ctx, false, ServerFills)
+	c.me.Deadline = c.l.deadline(c.sent)
+	if err != nil {
 		return err
 	}
-	c.me.Deadline = c.l.deadline(c.sent)
-	if c.l.opts.Settle > 0 {
-		return sleep(ctx, c.l.opts.Settle)
-	}
-	return nil
+	return c.settle(ctx, true)
 }
 
-// ticket turns my row into a ticket, or renews it when a third of its lease is gone.
+// settle gives lagging replicas the time that strategy "settle" rests on: for
+// my claim to be seen, and for what earlier holders wrote.
+func (c *claimant) settle(ctx context.Context, others bool) error {
+	if c.l.opts.Settle == 0 || !others {
+		return nil
+	}
+	return sleep(ctx, c.l.opts.Settle)
+}
+
+// ticket turns my row into a ticket, or renews it when a third of its lease is
+// gone. A ticket writes nothing, so its ceiling is 0.
 func (c *claimant) ticket(ctx context.Context) error {
 	if c.me.Ticket && c.l.opts.Clock.Now()-c.sent < c.l.opts.Lease/3 {
 		return nil
 	}
-	return c.append(ctx, true)
+	return c.append(ctx, true, 0)
 }
 
-func (c *claimant) append(ctx context.Context, waiting bool) error {
+func (c *claimant) append(ctx context.Context, waiting bool, ceiling Millis) error {
 	c.rows++
 	c.me.Seq, c.me.Ticket = 2*c.rows, waiting
 	c.sent = c.l.opts.Clock.Now()
-	rec := Record{
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	err := c.l.log.Append(ctx, c.key, Record{
 		ClaimID: c.me.ID, Seq: c.me.Seq, Waiting: waiting,
-		Lease: c.l.opts.Lease, Ceiling: ServerFills, Holder: c.holder.Marshal(),
+		Lease: c.l.opts.Lease, Ceiling: ceiling, Holder: c.holder.Marshal(),
+	})
+	if c.l.rules.Without(lockrules.AnchorSent) {
+		c.sent = c.l.opts.Clock.Now()
 	}
-	if waiting {
-		// Nothing was ever written under a claim that waits: it need not push
-		// the next holder's versions a lease ahead of the clock.
-		rec.Ceiling = 0
-	}
-	return c.l.log.Append(ctx, c.key, rec)
+	return late(ctx, err)
 }
 
+func (c *claimant) look(ctx context.Context) (Look, Decision, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	look, d, err := c.l.look(ctx, c.key, c.me, c.mem)
+	return look, d, late(ctx, err)
+}
+
+// takeOver breaks claims that died without a tombstone. Their holders may not
+// know it (the server's clock may have jumped, not they have stopped); one who
+// renews after this sees the mark, and what one renewed before it, my next
+// look sees.
+func (c *claimant) takeOver(ctx context.Context, dead []Claim) error {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	for _, d := range dead {
+		if err := Break(ctx, c.l.log, c.key, d, c.holder); err != nil && !c.slow(ctx, late(ctx, err)) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *claimant) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.l.opts.Lease, errLate)
+}
+
+// late marks an error that came because a bounded context ended by its own bound.
+func late(bounded context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(bounded), errLate) {
+		return fmt.Errorf("%w: %w", errLate, err)
+	}
+	return err
+}
+
+// slow says whether an error is only an answer that came too late: that is
+// tried again until the wait limit.
+func (c *claimant) slow(ctx context.Context, err error) bool {
+	if !errors.Is(err, errLate) || ctx.Err() != nil {
+		return false
+	}
+	c.late = err
+	return true
+}
+
+// pause is the time between two looks. Whoever is next in line must be awake
+// by the time that those before it are served; those far behind need not ask
+// so often. A ticket is renewed in time in any case.
+func (c *claimant) pause(ahead int) time.Duration {
+	p := oldestPause + min(time.Duration(ahead)*linePause, max(c.l.opts.Retry-oldestPause, 0))
+	p = min(p, c.l.opts.Lease/3)
+	return p/2 + time.Duration(c.l.rand(int64(p/2)))
+}
+
+// lastsFor says whether the wait limit leaves room for another pause.
+func (c *claimant) lastsFor(pause time.Duration) bool {
+	return c.waited()+pause <= c.l.opts.Wait
+}
+
+func (c *claimant) waited() time.Duration { return c.l.opts.Clock.Now() - c.began }
+
 // wait pauses before the next look, unless the wait limit has passed.
-func (c *claimant) wait(ctx context.Context, look Look, d Decision, pause time.Duration) error {
-	waited := c.l.opts.Clock.Now() - c.began
-	w := Wait{Key: c.key, Blocker: d.Blocker, Now: look.Now, Waited: waited}
-	if waited+pause > c.l.opts.Wait {
-		if d.Outcome != Blocked {
-			return errSlow(waited, c.l.opts.Lease)
+func (c *claimant) wait(ctx context.Context, pause time.Duration) error {
+	w := c.blocked
+	w.Waited = c.waited()
+	inTheWay := w.Blocker.ID != ""
+	if !c.lastsFor(pause) {
+		if !inTheWay {
+			return errSlow(w.Waited, c.l.opts.Lease, c.late)
 		}
 		return &BusyError{w}
 	}
-	if d.Outcome == Blocked && waited >= time.Second && c.told != d.Blocker.ID && c.l.opts.OnWait != nil {
-		c.told = d.Blocker.ID
+	if inTheWay && w.Waited >= time.Second && c.told != w.Blocker.ID && c.l.opts.OnWait != nil {
+		c.told = w.Blocker.ID
 		c.l.opts.OnWait(w)
-	}
-	if c.l.isClosed() {
-		return ErrClosed
 	}
 	return sleep(ctx, pause)
 }
 
 // abandon takes back a claim that will not be held. It is not cancelled with
 // the caller: a row left behind would keep others waiting for a lease.
-func (c *claimant) abandon(ctx context.Context) {
-	if c.rows == 0 {
-		return
+func (c *claimant) abandon(ctx context.Context) error {
+	if c.me.Seq == 0 { // nothing was sent
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
 	defer cancel()
@@ -158,4 +264,5 @@ func (c *claimant) abandon(ctx context.Context) {
 	if err != nil {
 		c.l.opts.Logger.Debug("claim not taken back; it ends with its lease", "key", c.key, "claim", c.me.ID, "error", err)
 	}
+	return err
 }

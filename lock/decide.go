@@ -4,18 +4,22 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/chstate/chstate/internal/lockrules"
 )
 
 // Claim is what the log says of one claimant: the row with the greatest seq.
 type Claim struct {
 	ID        string
 	Seq       uint64
-	Waiting   bool // a ticket
-	Released  bool
+	Waiting   bool   // a ticket
+	Released  bool   // by its owner, or broken
+	Broken    bool   // somebody else ended it, see Break
 	LockedAt  Millis // its last sign of life
 	ExpiresAt Millis
 	Ceiling   Millis
 	Holder    Holder
+	BrokenBy  Holder // who did, when Broken
 }
 
 // Lease is the time that the claim asked for with its last row.
@@ -84,93 +88,120 @@ const (
 	// Announce: write a claim (again): I am the oldest ticket and nobody
 	// holds, or my own row is not there, expired, or came too late.
 	Announce
-	// Broken: my claim carries a tombstone that I did not write.
+	// TakeOver: the lock would be mine, but for claims that died without a
+	// tombstone. Break those, and look again.
+	TakeOver
+	// Broken: my claim was ended by somebody else.
 	Broken
 )
 
 func (o Outcome) String() string {
-	return [...]string{"blocked", "acquired", "announce", "broken"}[o]
+	return [...]string{"blocked", "acquired", "announce", "take over", "broken"}[o]
 }
 
 // Decision is the answer of Decide.
 type Decision struct {
 	Outcome Outcome
+	// Mine is my own claim as stored, when There.
+	Mine  Claim
+	There bool
 	// Blocker is the claim that is in the way, when Blocked: the live claim
 	// that is the oldest, or else the oldest live ticket.
 	Blocker Claim
-	// Ahead is the number of live tickets that are older than me; with 0 it is
-	// my turn once nobody holds.
+	// Ahead is how many live tickets are older than me.
 	Ahead int
+	// Youngest is the id of the youngest other live ticket, "" when none waits.
+	Youngest string
+	// Dead are the claims that TakeOver is about, by id.
+	Dead []Claim
+	// Others says whether the log has any claim but mine.
+	Others bool
 	// Floor is the first version that no earlier hold can have sent, as far as
 	// the log tells: the server's now, and one above every other claim's ceiling.
 	Floor Millis
-	// Ceiling is my own claim's ceiling as stored, when Acquired.
-	Ceiling Millis
-	// Tickets says whether other live tickets wait.
-	Tickets bool
 	// Foreign says whether a row of the older plugin was seen, live or dead.
 	Foreign bool
 }
+
+// Tickets says whether others wait.
+func (d Decision) Tickets() bool { return d.Youngest != "" }
 
 // Rules are the allowances of a decision.
 type Rules struct {
 	// Skew is how far apart the clocks of the servers that answer may be: 0
 	// for one server.
 	Skew time.Duration
+
+	off lockrules.Off
 }
 
 // Decide judges a look for me. It is pure: what it needs of the past is in
 // mem, which it brings up to date.
 func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
-	claims := claimsOf(look.Rows, me.ID)
+	claims := r.claimsOf(look.Rows, me.ID)
 	d := Decision{Floor: look.Now}
+	d.Mine, d.There = claims[me.ID]
 	var holder, ticket *Claim
 	for id, c := range claims {
 		if id == me.ID {
 			continue
 		}
-		d.Floor = max(d.Floor, c.Ceiling+1)
+		d.Others = true
 		d.Foreign = d.Foreign || c.Foreign()
-		if r.dead(c, look, mem) {
-			continue
+		if r.counts(c) {
+			d.Floor = max(d.Floor, c.Ceiling+1)
 		}
-		if !c.Waiting {
+		switch {
+		case r.dead(c, look, mem):
+			if c.leavesHolder() {
+				d.Dead = append(d.Dead, c)
+			}
+		case !c.Waiting:
 			holder = older(holder, c)
-			continue
-		}
-		d.Tickets = true
-		ticket = older(ticket, c)
-		if c.ID < me.ID {
-			d.Ahead++
+		default:
+			ticket = older(ticket, c)
+			d.Youngest = max(d.Youngest, c.ID)
+			if c.ID < me.ID {
+				d.Ahead++
+			}
 		}
 	}
+	slices.SortFunc(d.Dead, byID)
+	mem.observe(look, claims)
+	d.Outcome = r.outcome(look, me, d, holder)
 	switch {
+	case d.Outcome != Blocked:
 	case holder != nil:
 		d.Blocker = *holder
 	case ticket != nil:
 		d.Blocker = *ticket
 	}
+	return d
+}
 
-	mine, there := claims[me.ID]
-	mem.observe(look, claims)
+// outcome is the decision itself, once the others are told apart.
+func (r Rules) outcome(look Look, me Me, d Decision, holder *Claim) Outcome {
 	switch {
-	case there && mine.Released:
-		d.Outcome = Broken
-	case holder != nil:
-		d.Outcome = Blocked
+	case d.There && d.Mine.Released:
+		return Broken
+	case holder != nil && !(r.off&lockrules.Alone != 0 && me.ID < holder.ID):
+		return Blocked
 	case me.Ticket && d.Ahead == 0:
-		d.Outcome = Announce
-	case me.Ticket, me.First && d.Tickets, d.Ahead > 0:
+		return Announce
+	case me.Ticket, me.First && d.Tickets(), d.Ahead > 0:
 		// A newcomer goes behind all who wait already, whatever the ids say:
 		// ids are as old as their makers' clocks.
-		d.Outcome = Blocked
-	case !there || mine.Seq != me.Seq || mine.Waiting || r.expired(mine, look.Now) || look.Received >= me.Deadline:
-		d.Outcome = Announce
-	default:
-		d.Outcome = Acquired
-		d.Ceiling = mine.Ceiling
+		return Blocked
+	case !d.There || d.Mine.Seq != me.Seq || d.Mine.Waiting || r.expired(d.Mine, look.Now) || r.late(look, me):
+		return Announce
+	case len(d.Dead) > 0 && r.off&lockrules.Mark == 0:
+		return TakeOver
 	}
-	return d
+	return Acquired
+}
+
+func (r Rules) late(look Look, me Me) bool {
+	return look.Received >= me.Deadline && r.off&lockrules.Deadline == 0
 }
 
 // dead says whether a claim of somebody else counts no more.
@@ -182,10 +213,29 @@ func (r Rules) dead(c Claim, look Look, mem Memory) bool {
 	if !ok || s.seq != c.Seq {
 		return false
 	}
-	return look.Sent-s.since >= time.Duration(unchangedLeases*float64(c.Lease()))
+	leases := unchangedLeases
+	if r.off&lockrules.Unchanged != 0 {
+		leases = 0.5
+	}
+	return look.Sent-s.since >= time.Duration(leases*float64(c.Lease()))
 }
 
 func (r Rules) expired(c Claim, now Millis) bool { return now > c.ExpiresAt.Add(r.Skew) }
+
+// counts says whether a claim's ceiling is a bound for later versions.
+func (r Rules) counts(c Claim) bool {
+	switch {
+	case r.off&lockrules.DeadCeiling != 0 && !c.Released:
+		return false
+	case r.off&lockrules.TombstoneCeiling != 0 && c.Released && !c.Broken:
+		return false
+	}
+	return true
+}
+
+// leavesHolder says whether a dead claim may have a holder who does not know
+// it. Tickets hold nothing, and the older plugin never asks again.
+func (c Claim) leavesHolder() bool { return !c.Released && !c.Waiting && !c.Foreign() }
 
 func older(a *Claim, b Claim) *Claim {
 	if a == nil || b.ID < a.ID {
@@ -194,47 +244,4 @@ func older(a *Claim, b Claim) *Claim {
 	return a
 }
 
-// claimsOf takes the row with the greatest seq of each claim. Rows of one seq
-// are one row that was sent again; where the server filled them at different
-// times, others' are read as the longest-lived of them, and mine as the least:
-// I must not count on a row that a merge may have dropped.
-func claimsOf(rows []Row, mine string) map[string]Claim {
-	claims := make(map[string]Claim, len(rows))
-	for _, row := range rows {
-		c, ok := claims[row.ClaimID]
-		switch {
-		case !ok || row.Seq > c.Seq:
-			claims[row.ClaimID] = Claim{
-				ID: row.ClaimID, Seq: row.Seq, Waiting: row.Waiting, Released: row.Released,
-				LockedAt: row.LockedAt, ExpiresAt: row.ExpiresAt, Ceiling: row.Ceiling,
-				Holder: ParseHolder(row.Holder),
-			}
-			continue
-		case row.Seq < c.Seq:
-			continue
-		case row.ClaimID == mine:
-			c.ExpiresAt = min(c.ExpiresAt, row.ExpiresAt)
-			c.Ceiling = min(c.Ceiling, row.Ceiling)
-		default:
-			c.ExpiresAt = max(c.ExpiresAt, row.ExpiresAt)
-			c.Ceiling = max(c.Ceiling, row.Ceiling)
-		}
-		c.LockedAt = max(c.LockedAt, row.LockedAt)
-		c.Released = c.Released || row.Released
-		c.Waiting = c.Waiting && row.Waiting
-		claims[row.ClaimID] = c
-	}
-	return claims
-}
-
-// Claims gives what the rows of a snapshot say, one claim per claim id, oldest
-// first, for people.
-func (s Snapshot) Claims() []Claim {
-	byID := claimsOf(s.Rows, "")
-	out := make([]Claim, 0, len(byID))
-	for _, c := range byID {
-		out = append(out, c)
-	}
-	slices.SortFunc(out, func(a, b Claim) int { return strings.Compare(a.ID, b.ID) })
-	return out
-}
+func byID(a, b Claim) int { return strings.Compare(a.ID, b.ID) }

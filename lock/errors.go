@@ -14,11 +14,24 @@ var ErrLost = errors.New("lock lost")
 // nobody else was in the way.
 var ErrSlow = errors.New("the server answers too slowly for the lease")
 
-func errSlow(waited, lease time.Duration) error {
-	return fmt.Errorf("%w: in %s no claim was confirmed within a lease of %s; raise lock_timeout_seconds",
+func errSlow(waited, lease time.Duration, last error) error {
+	err := fmt.Errorf("%w: in %s no claim was confirmed within a lease of %s; raise lock_timeout_seconds",
 		ErrSlow, waited.Round(time.Millisecond), lease)
+	if last != nil {
+		return fmt.Errorf("%w (%w)", err, last)
+	}
+	return err
 }
 
 func errLost(key, why string) error {
 	return fmt.Errorf("%w: %q %s", ErrLost, key, why)
+}
+
+// errBroken says who ended a claim.
+func errBroken(key string, c Claim) error {
+	by := "somebody else"
+	if h := c.BrokenBy; h.Host != "" {
+		by = fmt.Sprintf("pid %d on %s", h.PID, h.Host)
+	}
+	return errLost(key, "was taken over or broken by "+by)
 }

@@ -11,20 +11,24 @@ type Hold struct {
 	lease *lease
 	seat  *seat
 	once  sync.Once
+
+	ctx context.Context // ends with the lease, or at Release
+	end context.CancelCauseFunc
 }
 
 func newHold(h *lease, s *seat) *Hold {
 	s.inUse(h)
-	return &Hold{lease: h, seat: s}
+	ctx, end := context.WithCancelCause(h.ctx)
+	return &Hold{lease: h, seat: s, ctx: ctx, end: end}
 }
 
 // ClaimID names the claim in the log; holds that followed each other within
 // the linger time share it.
 func (h *Hold) ClaimID() string { return h.lease.id }
 
-// Context ends before the lease does; its cause is then ErrLost (or ErrClosed
+// Context ends when the lock does; its cause is then ErrLost (or ErrClosed
 // after Release or Close). Work done under the lock should end with it.
-func (h *Hold) Context() context.Context { return h.lease.ctx }
+func (h *Hold) Context() context.Context { return h.ctx }
 
 // Written says whether a write was sent under the claim, by this hold or one
 // that lingered into it.
@@ -39,7 +43,7 @@ func (h *Hold) Check() error {
 	if h.lease.left() <= 0 {
 		h.lease.end(errLost(h.lease.key, "was not renewed before its deadline"))
 	}
-	return context.Cause(h.lease.ctx)
+	return context.Cause(h.ctx)
 }
 
 // Write sends one write under the lock. send gets the version that the write
@@ -48,13 +52,16 @@ func (h *Hold) Check() error {
 // the write replaces, 0 for none. An error that is ErrLost means that the
 // write must be taken for not done: a later holder may not have seen it.
 func (h *Hold) Write(ctx context.Context, above Millis, send func(ctx context.Context, version Millis) error) error {
-	return h.lease.write(ctx, above, send)
+	return h.lease.write(ctx, h.ctx, above, send)
 }
 
 // Release gives the lock back, or keeps it for a moment for the next Acquire
 // of its key when nobody waits. It may be called more than once.
 func (h *Hold) Release() {
-	h.once.Do(func() { h.seat.vacate(h.lease) })
+	h.once.Do(func() {
+		h.end(ErrClosed)
+		h.seat.vacate(h.lease)
+	})
 }
 
 // seat is the place of one key within this process: one hold at a time, and
@@ -62,11 +69,11 @@ func (h *Hold) Release() {
 type seat struct {
 	l     *Locker
 	key   string
-	taken chan struct{} // capacity 1: full while somebody sits
+	taken turn // full while somebody sits
 
 	// Guarded by the seat being taken:
 	idle  *lease
-	timer *time.Timer
+	stand context.CancelFunc // stops idle's lingering
 
 	// Guarded by l.mu:
 	users int    // who sit or wait
@@ -82,7 +89,7 @@ func (l *Locker) sit(ctx context.Context, key string, began time.Duration) (*sea
 	}
 	s := l.seats[key]
 	if s == nil {
-		s = &seat{l: l, key: key, taken: make(chan struct{}, 1)}
+		s = &seat{l: l, key: key, taken: newTurn()}
 		l.seats[key] = s
 	}
 	s.users++
@@ -90,28 +97,37 @@ func (l *Locker) sit(ctx context.Context, key string, began time.Duration) (*sea
 	select {
 	case s.taken <- struct{}{}:
 	default:
-		limit := time.NewTimer(l.opts.Wait)
-		defer limit.Stop()
-		select {
-		case s.taken <- struct{}{}:
-		case <-limit.C:
+		if err := l.queue(ctx, s, began); err != nil {
 			l.drop(s)
-			return nil, &BusyError{Wait{Key: key, Blocker: s.claim(), Waited: l.opts.Clock.Now() - began}}
-		case <-ctx.Done():
-			l.drop(s)
-			return nil, context.Cause(ctx)
+			return nil, err
 		}
 	}
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
+	if s.stand != nil {
+		s.stand()
+		s.stand = nil
 	}
 	return s, nil
 }
 
+// queue waits for a seat that is taken.
+func (l *Locker) queue(ctx context.Context, s *seat, began time.Duration) error {
+	limit := time.NewTimer(l.opts.Wait)
+	defer limit.Stop()
+	select {
+	case s.taken <- struct{}{}:
+		return nil
+	case <-limit.C:
+		return &BusyError{Wait{Key: s.key, Blocker: s.claim(), Waited: l.opts.Clock.Now() - began}}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.closing.Done():
+		return ErrClosed
+	}
+}
+
 // leave gives the seat up, with nothing lingering in it.
 func (l *Locker) leave(s *seat) {
-	<-s.taken
+	s.taken.give()
 	l.drop(s)
 }
 
@@ -145,18 +161,31 @@ func (s *seat) claim() Claim {
 // vacate ends a hold: the lease lingers when it may, and is released when it may not.
 func (s *seat) vacate(h *lease) {
 	s.inUse(nil)
-	h.mu.Lock()
-	linger := s.l.opts.Linger > 0 && !h.tickets && h.ctx.Err() == nil
-	h.mu.Unlock()
-	if !linger || s.l.isClosed() {
+	if s.l.opts.Linger <= 0 || h.othersWait() || h.ctx.Err() != nil || !s.linger(h) {
 		h.release()
 		s.l.leave(s)
 		return
 	}
-	s.idle = h
-	// The lingering lease keeps its seat among the users until it is released.
-	s.timer = time.AfterFunc(s.l.opts.Linger, func() { s.retire(h) })
-	<-s.taken
+	s.taken.give()
+}
+
+// linger keeps a lease for the next use of its seat, unless the locker is
+// closed. The lease stays among the seat's users until it is retired.
+func (s *seat) linger(h *lease) bool {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.l.closed {
+		return false
+	}
+	ctx, stop := context.WithCancel(h.ctx)
+	s.idle, s.stand = h, stop
+	s.l.work.Go(func() {
+		defer stop()
+		if h.idle(ctx) {
+			s.retire(h)
+		}
+	})
+	return true
 }
 
 // retire releases a lease that has idled, unless it is in use again.
@@ -166,11 +195,25 @@ func (s *seat) retire(h *lease) {
 	default:
 		return
 	}
-	if s.idle == h {
-		s.idle = nil
-		h.release()
-		s.l.leave(s)
+	if s.idle != h {
+		s.taken.give()
 		return
 	}
-	<-s.taken
+	s.idle, s.stand = nil, nil
+	h.release()
+	s.l.leave(s)
+}
+
+// idle waits until a lingering lease should be given back: its time is over,
+// it ended, or somebody waits for it. It is false when ctx ended first, for
+// the lease is in use again.
+func (h *lease) idle(ctx context.Context) bool {
+	over, cancel := context.WithTimeout(ctx, h.l.opts.Linger)
+	defer cancel()
+	for pause := lingerLook - h.sinceLook(); sleep(over, pause) == nil; pause = lingerLook {
+		if h.look(over) == nil && h.othersWait() {
+			return true
+		}
+	}
+	return ctx.Err() == nil || h.ctx.Err() != nil
 }

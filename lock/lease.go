@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/chstate/chstate/internal/lockrules"
 )
 
 // lease is a claim that was acquired and is kept alive. It outlives the Hold
@@ -18,16 +20,20 @@ type lease struct {
 	ctx    context.Context // ends when the lease does, with the reason as its cause
 	cancel context.CancelCauseFunc
 
-	appending sync.Mutex // one row at a time, so that seq follows the order of sending
-	writing   sync.Mutex // one write at a time
+	appending turn // one row at a time, so that seq follows the order of sending
+	writing   turn // one write at a time
 
+	// The clock is read before mu is locked: nothing waits under it.
 	mu       sync.Mutex
 	rows     uint64        // rows sent, answered or not
 	base     Millis        // the version clock read base ...
 	baseAt   time.Duration // ... at this time of mine
 	last     Millis        // last version sent, 0 for none
-	ceiling  Millis        // acknowledged: no version at or above it
+	ceiling  Millis        // no version at or above it
+	raised   Millis        // as ceiling, acknowledged, but not looked at yet
+	asked    Millis        // the greatest ceiling sent, answered or not
 	deadline time.Duration // by my clock
+	renewed  time.Duration // when the row was sent that deadline comes from
 	looked   time.Duration // when the newest look was sent
 	tickets  bool          // that look saw others wait
 	released bool
@@ -36,8 +42,12 @@ type lease struct {
 func newLease(c *claimant, look Look, d Decision) (*lease, error) {
 	h := &lease{
 		l: c.l, key: c.key, id: c.me.ID, holder: c.holder.Marshal(), rows: c.rows,
-		base: d.Floor, baseAt: look.Sent, ceiling: d.Ceiling, deadline: c.me.Deadline,
-		looked: look.Sent, tickets: d.Tickets,
+		appending: newTurn(), writing: newTurn(),
+		base: d.Floor, baseAt: look.Sent, ceiling: d.Mine.Ceiling, asked: d.Mine.Ceiling,
+		deadline: c.me.Deadline, renewed: c.sent, looked: look.Sent, tickets: d.Tickets(),
+	}
+	if c.l.rules.Without(lockrules.AnchorSent) {
+		h.baseAt = look.Received
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	c.l.mu.Lock()
@@ -47,40 +57,47 @@ func newLease(c *claimant, look Look, d Decision) (*lease, error) {
 	}
 	c.l.leases[h] = struct{}{}
 	c.l.work.Go(h.watch)
+	c.l.rules.Emit(lockrules.Event{Kind: lockrules.Began, ID: h.id, Rows: look.Rows, Deadline: h.deadline})
 	return h, nil
 }
 
 // watch renews the lease every third of it and ends it at its deadline.
 func (h *lease) watch() {
 	third := h.l.opts.Lease / 3
-	renewIn := third
+	h.mu.Lock()
+	next := h.renewed + third
+	h.mu.Unlock()
 	for {
-		left := h.left()
-		if left <= 0 {
+		now := h.l.opts.Clock.Now()
+		left := h.deadlineNow() - now
+		switch {
+		case left <= 0:
 			h.end(errLost(h.key, "was not renewed before its deadline"))
 			return
-		}
-		t := time.NewTimer(min(renewIn, left))
-		select {
-		case <-h.ctx.Done():
-			t.Stop()
+		case h.ctx.Err() != nil:
 			return
-		case <-t.C:
-		}
-		if h.left() <= 0 {
+		case now < next:
+			// Timers stand still while the machine is suspended, Clock does not:
+			// so wake often enough to see it soon after.
+			if sleep(h.ctx, max(time.Millisecond, min(next-now, left, watchPause))) != nil {
+				return
+			}
 			continue
 		}
-		renewIn = third
-		if err := h.beat(); err != nil {
-			renewIn = third / 4
+		if err := h.beat(left); err != nil {
+			next = h.l.opts.Clock.Now() + third/4
 			h.l.opts.Logger.Debug("lock not renewed; trying again", "key", h.key, "error", err)
+			continue
 		}
+		h.mu.Lock()
+		next = h.renewed + third
+		h.mu.Unlock()
 	}
 }
 
-// beat looks whether the claim still stands, then renews it.
-func (h *lease) beat() error {
-	left := h.left()
+// beat looks whether the claim still stands, renews it, and looks again, so
+// that the renewal's ceiling may be used.
+func (h *lease) beat(left time.Duration) error {
 	looking, cancel := context.WithTimeout(h.ctx, left/2) // the renewal matters more
 	err := h.look(looking)
 	cancel()
@@ -89,119 +106,90 @@ func (h *lease) beat() error {
 	}
 	renewing, cancel := context.WithTimeout(h.ctx, left)
 	defer cancel()
-	return h.renew(renewing, 0)
+	if err := h.renew(renewing, 0); err != nil {
+		return err
+	}
+	return h.look(renewing)
 }
 
-// look re-anchors the version clock, and sees whether others wait or somebody
-// broke or lost the claim.
+// look re-anchors the version clock, sees whether others wait or somebody
+// broke or lost the claim, and makes usable the ceiling that was acknowledged
+// before: who took this claim for dead and did not see that ceiling broke the
+// claim before it was stored, and this look shows it.
 func (h *lease) look(ctx context.Context) error {
+	h.mu.Lock()
+	raised, deadline := h.raised, h.deadline
+	h.mu.Unlock()
 	// The look judges nobody's life, so it needs no memory of earlier ones.
-	look, d, err := h.l.look(ctx, h.key, Me{ID: h.id, Deadline: h.deadlineNow()}, Memory{})
+	look, d, err := h.l.look(ctx, h.key, Me{ID: h.id, Deadline: deadline}, Memory{})
 	if err != nil {
 		return err
 	}
-	mine, there := claimsOf(look.Rows, h.id)[h.id]
-	if !there || mine.Released {
-		// Gone means that somebody emptied the table: others may hold by now,
-		// who never saw our ceiling.
-		err := errLost(h.key, "was broken by somebody else")
-		if !there {
-			err = errLost(h.key, "vanished from the lock table")
-		}
+	switch {
+	case !d.There:
+		// Somebody emptied the table: others may hold by now, who never saw our ceiling.
+		err = errLost(h.key, "vanished from the lock table")
+	case d.Mine.Released:
+		err = errBroken(h.key, d.Mine)
+	}
+	if err != nil {
 		h.end(err)
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.base, h.baseAt = max(h.versionAt(look.Sent), look.Now), look.Sent
-	h.looked = look.Sent
-	h.tickets = d.Tickets
+	if look.Sent >= h.looked {
+		h.base, h.baseAt = max(h.versionAt(look.Sent), look.Now), look.Sent
+		if h.l.rules.Without(lockrules.AnchorSent) {
+			h.baseAt = look.Received
+		}
+		h.looked = look.Sent
+		h.tickets = d.Tickets()
+	}
+	h.ceiling = max(h.ceiling, raised)
 	return nil
 }
 
 // renew writes the next row of the claim, with a ceiling a lease above the
 // version clock and above floor. Only an answer before the old deadline counts.
 func (h *lease) renew(ctx context.Context, floor Millis) error {
-	h.appending.Lock()
-	defer h.appending.Unlock()
+	if err := h.appending.take(ctx); err != nil {
+		return err
+	}
+	defer h.appending.give()
+	sent := h.l.opts.Clock.Now()
 	h.mu.Lock()
 	if h.released || h.ctx.Err() != nil {
 		h.mu.Unlock()
 		return context.Cause(h.ctx)
 	}
 	h.rows++
-	sent := h.l.opts.Clock.Now()
-	rec := Record{
-		ClaimID: h.id, Seq: 2 * h.rows, Lease: h.l.opts.Lease,
-		Ceiling: max(h.versionAt(sent), floor, h.last).Add(h.l.opts.Lease), Holder: h.holder,
-	}
+	// Ceilings never fall: a merge keeps the last row alone.
+	h.asked = max(h.asked, max(h.versionAt(sent), floor, h.last).Add(h.l.opts.Lease))
+	rec := Record{ClaimID: h.id, Seq: 2 * h.rows, Lease: h.l.opts.Lease, Ceiling: h.asked, Holder: h.holder}
 	h.mu.Unlock()
 	if err := h.l.log.Append(ctx, h.key, rec); err != nil {
 		return err
 	}
+	now := h.l.opts.Clock.Now()
+	if h.l.rules.Without(lockrules.AnchorSent) {
+		sent = now
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.l.opts.Clock.Now() >= h.deadline {
-		return errLost(h.key, "was renewed too late")
-	}
-	h.deadline = h.l.deadline(sent)
-	h.ceiling = rec.Ceiling
-	return nil
-}
-
-// write sends one write under the lease, with a version above every earlier
-// one and above the row that it replaces.
-func (h *lease) write(ctx context.Context, above Millis, send func(context.Context, Millis) error) error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	ctx, cancel := h.bind(ctx)
-	defer cancel()
-	v, err := h.nextVersion(ctx, above)
-	if err != nil {
+	if now >= h.deadline && !h.l.rules.Without(lockrules.Deadline) {
+		err := errLost(h.key, "was renewed too late")
+		h.end(err)
 		return err
 	}
-	err = send(ctx, v)
-	if h.left() <= 0 {
-		h.end(errLost(h.key, "ended during a write"))
+	h.deadline, h.renewed = h.l.deadline(sent), sent
+	h.raised = rec.Ceiling
+	if h.l.rules.Without(lockrules.LookAfterRenewal) {
+		h.ceiling = rec.Ceiling
 	}
-	if h.ctx.Err() != nil {
-		// Done or not, a later holder may not have seen it.
-		return errors.Join(context.Cause(h.ctx), err)
-	}
-	return err
+	h.l.rules.Emit(lockrules.Event{Kind: lockrules.Extended, ID: h.id, Deadline: h.deadline})
+	return nil
 }
-
-func (h *lease) nextVersion(ctx context.Context, above Millis) (Millis, error) {
-	v, ok := h.tryVersion(above)
-	if !ok && h.ctx.Err() == nil {
-		if err := h.renew(ctx, v); err != nil {
-			return 0, err
-		}
-		v, ok = h.tryVersion(above)
-	}
-	if !ok {
-		h.end(errLost(h.key, "ended before the write"))
-		return 0, context.Cause(h.ctx)
-	}
-	return v, nil
-}
-
-// tryVersion takes the next version, when the lease allows it; else it tells
-// which version the ceiling was too low for.
-func (h *lease) tryVersion(above Millis) (Millis, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.l.opts.Clock.Now()
-	v := max(h.versionAt(now), h.last+1, above+1)
-	if v >= h.ceiling || now >= h.deadline || h.ctx.Err() != nil {
-		return v, false
-	}
-	h.last = v
-	return v, true
-}
-
-// versionAt reads the version clock; h.mu is held.
-func (h *lease) versionAt(now time.Duration) Millis { return h.base.Add(now - h.baseAt) }
 
 func (h *lease) deadlineNow() time.Duration {
 	h.mu.Lock()
@@ -209,14 +197,8 @@ func (h *lease) deadlineNow() time.Duration {
 	return h.deadline
 }
 
+// left is how long the lease may still be counted on.
 func (h *lease) left() time.Duration { return h.deadlineNow() - h.l.opts.Clock.Now() }
-
-// bind gives a context that ends with ctx or with the lease, whichever is first.
-func (h *lease) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
-	return ctx, func() { stop(); cancel(nil) }
-}
 
 // end makes the lease unusable; the claim stands in the log until release or expiry.
 func (h *lease) end(why error) { h.cancel(why) }
@@ -224,17 +206,31 @@ func (h *lease) end(why error) { h.cancel(why) }
 // reusable says whether a lease that lingered may be used again: it must be
 // alive, nobody may wait for it, and its last look must be fresh.
 func (h *lease) reusable(ctx context.Context) bool {
-	h.mu.Lock()
-	stale := h.l.opts.Clock.Now()-h.looked > freshLook
-	h.mu.Unlock()
-	if stale && h.ctx.Err() == nil {
-		if err := h.look(ctx); err != nil {
+	if h.sinceLook() > freshLook && h.ctx.Err() == nil {
+		ctx, cancel := h.bind(ctx, h.ctx)
+		err := h.look(ctx)
+		cancel()
+		if err != nil {
 			return false
 		}
 	}
+	left := h.left()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.released && !h.tickets && h.ctx.Err() == nil && h.l.opts.Clock.Now() < h.deadline
+	return !h.released && !h.tickets && h.ctx.Err() == nil && left > 0
+}
+
+func (h *lease) sinceLook() time.Duration {
+	now := h.l.opts.Clock.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return now - h.looked
+}
+
+func (h *lease) othersWait() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tickets
 }
 
 // release writes the tombstone, which keeps the last version sent: what is
@@ -242,19 +238,21 @@ func (h *lease) reusable(ctx context.Context) bool {
 // nobody's cancellation but the end of the lease matters.
 func (h *lease) release() {
 	h.end(ErrClosed)
-	h.appending.Lock()
-	defer h.appending.Unlock()
+	_ = h.appending.take(context.Background()) // a renewal under way ends with h.ctx
+	defer h.appending.give()
 	h.mu.Lock()
 	again := h.released
 	h.released = true
 	rec := Record{ClaimID: h.id, Seq: 2*h.rows + 1, Released: true, Ceiling: h.last, Holder: h.holder}
+	if h.l.rules.Without(lockrules.TombstoneCeiling) {
+		rec.Ceiling = 0
+	}
 	h.mu.Unlock()
 	if again {
 		return
 	}
-	h.l.mu.Lock()
-	delete(h.l.leases, h)
-	h.l.mu.Unlock()
+	h.l.rules.Emit(lockrules.Event{Kind: lockrules.Ended, ID: h.id})
+	h.l.forget(h)
 	ctx, cancel := context.WithTimeout(context.Background(), min(tombstoneTime, h.l.opts.Lease))
 	defer cancel()
 	for {
@@ -269,3 +267,20 @@ func (h *lease) release() {
 		}
 	}
 }
+
+// turn lets one goroutine pass at a time, as a mutex that can be waited for
+// with a context.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turn) give() { <-t }

@@ -5,10 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/chstate/chstate/internal/lockrules"
 )
 
 // ErrClosed is why a hold ended, or was not had, when its Locker was closed.
@@ -28,6 +34,11 @@ const (
 	// each one that is before a waiter adds linePause, up to Options.Retry.
 	oldestPause = 100 * time.Millisecond
 	linePause   = 50 * time.Millisecond
+	// watchPause bounds how late a holder sees that its machine was suspended.
+	watchPause = time.Second
+	// lingerLook is how old the last look of a lingering lease gets before it
+	// looks whether somebody waits.
+	lingerLook = 250 * time.Millisecond
 	// tombstoneTime bounds a release; the lease ends what it cannot.
 	tombstoneTime = 5 * time.Second
 	// abandonTime bounds the tombstone of a claim that was never held.
@@ -69,14 +80,18 @@ func (e *BusyError) Error() string {
 // Locker takes and keeps locks on behalf of one process. It may be used by
 // many goroutines; those of one Locker exclude each other as processes do.
 type Locker struct {
-	log  Log
-	opts Options
+	log   Log
+	opts  Options
+	rules *lockrules.Rules
+
+	closing context.Context // ends with ErrClosed, and what waits with it
+	close   context.CancelCauseFunc
 
 	mu     sync.Mutex
 	seats  map[string]*seat
 	leases map[*lease]struct{}
 	closed bool
-	work   sync.WaitGroup // watchdogs and lingering releases
+	work   sync.WaitGroup // claims under way, watchdogs, leases that linger
 }
 
 // New gives a Locker on a log.
@@ -90,11 +105,22 @@ func New(log Log, opts Options) *Locker {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Locker{log: log, opts: opts, seats: map[string]*seat{}, leases: map[*lease]struct{}{}}
+	if opts.Settle > 0 {
+		// Reused, a lease would not wait for the replicas to catch up with what
+		// was written under it.
+		opts.Linger = 0
+	}
+	l := &Locker{log: log, opts: opts, rules: &lockrules.Rules{}, seats: map[string]*seat{}, leases: map[*lease]struct{}{}}
+	if c, ok := opts.Clock.(lockrules.Carrier); ok {
+		l.rules = c.LockRules()
+	}
+	l.closing, l.close = context.WithCancelCause(context.Background())
+	return l
 }
 
 // Acquire takes the lock of key, waiting for it for at most Options.Wait. The
-// error is a *BusyError when somebody else kept it, ctx's when that ended, or
+// error is a *BusyError when somebody else kept it, ErrSlow when nobody did but
+// the log answered too late, ErrClosed after Close, ctx's when that ended, or
 // what the log said. Nothing of a failed attempt is left in the log, save when
 // the log cannot be reached.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Hold, error) {
@@ -113,7 +139,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*Hold, error) {
 		}
 	}
 	if held == nil {
-		if held, err = l.claim(ctx, key, began); err != nil {
+		if held, err = l.claimUnlessClosed(ctx, key, began); err != nil {
 			l.leave(s)
 			return nil, err
 		}
@@ -121,24 +147,40 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*Hold, error) {
 	return newHold(held, s), nil
 }
 
-// Close gives every lock back, lingering or in use, and waits until that is
-// done or ctx ends. Holds in use end with ErrClosed.
+// claimUnlessClosed is claim, ended by Close and waited for by it.
+func (l *Locker) claimUnlessClosed(ctx context.Context, key string, began time.Duration) (*lease, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, ErrClosed
+	}
+	l.work.Add(1)
+	l.mu.Unlock()
+	defer l.work.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.closing, func() { cancel(ErrClosed) })()
+	held, err := l.claim(ctx, key, began)
+	if err != nil && errors.Is(context.Cause(ctx), ErrClosed) {
+		return nil, ErrClosed
+	}
+	return held, err
+}
+
+// Close gives every lock back, lingering or in use, ends what waits for one,
+// and returns when that is done or ctx ends. Holds in use end with ErrClosed.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
-	held := make([]*lease, 0, len(l.leases))
-	for h := range l.leases {
-		held = append(held, h)
-	}
+	held := slices.Collect(maps.Keys(l.leases))
 	l.mu.Unlock()
+	l.close(ErrClosed)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var all sync.WaitGroup
 		for _, h := range held {
-			all.Go(func() { h.end(ErrClosed); h.release() })
+			l.work.Go(h.release)
 		}
-		all.Wait()
 		l.work.Wait()
 	}()
 	select {
@@ -163,17 +205,52 @@ func (l *Locker) look(ctx context.Context, key string, me Me, mem Memory) (Look,
 		return Look{}, Decision{}, err
 	}
 	look := Look{Snapshot: snap, Sent: sent, Received: l.opts.Clock.Now()}
-	return look, Rules{Skew: l.opts.Skew()}.Decide(look, me, mem), nil
+	rules := Rules{Skew: l.opts.Skew(), off: l.rules.Off}
+	return look, rules.Decide(look, me, mem), nil
+}
+
+// forget takes a lease off the list of what Close gives back.
+func (l *Locker) forget(h *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leases, h)
 }
 
 // newClaimID gives "!" and a UUIDv7: text order is age order, and "!" sorts
-// below every id of the older plugin, whose lowest id wins.
-func newClaimID() (string, error) {
-	id, err := uuid.NewV7()
+// below every id of the older plugin, whose lowest id wins. Where after is
+// another claim id, the new one sorts after it, whatever our wall clock says.
+func (l *Locker) newClaimID(after string) (string, error) {
+	newID := uuid.NewV7
+	if l.rules.NewID != nil {
+		newID = func() (uuid.UUID, error) { return l.rules.NewID() }
+	}
+	id, err := newID()
 	if err != nil {
 		return "", fmt.Errorf("no random numbers for a claim id: %w", err)
 	}
+	if text := "!" + id.String(); text > after {
+		return text, nil
+	}
+	other, err := uuid.Parse(strings.TrimPrefix(after, "!"))
+	if err != nil { // not ours: any id will do
+		return "!" + id.String(), nil
+	}
+	const stamp = 6 // bytes of a UUIDv7 that tell its time
+	copy(id[:stamp], other[:stamp])
+	for i := stamp - 1; i >= 0; i-- { // a millisecond later
+		id[i]++
+		if id[i] != 0 {
+			break
+		}
+	}
 	return "!" + id.String(), nil
+}
+
+func (l *Locker) rand(n int64) int64 {
+	if l.rules.Rand != nil {
+		return l.rules.Rand(n)
+	}
+	return rand.Int64N(n)
 }
 
 func (l *Locker) deadline(sent time.Duration) time.Duration {
