@@ -100,9 +100,13 @@ start_engine() {
   local password
   password=$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')
   : >"$work/engine.out"
+  # In a process group of its own: Ctrl-C is for Meltano first, which still wants
+  # to write to the engine when it ends.
+  set -m
   CHSTATE_ENGINE_PASSWORD=$password "$root/bin/chstate-engine" serve --data "$work/engine" --listen 127.0.0.1:0 \
     --user demo --parent-pid $$ >"$work/engine.out" 2>"$work/engine.log" &
   engine_pid=$!
+  set +m
   for _ in $(seq 300); do
     grep -q '^ready ' "$work/engine.out" && break
     kill -0 "$engine_pid" 2>/dev/null || break
