@@ -97,11 +97,11 @@ func (r *resolution) finish() (*Resolved, error) {
 		return nil, err
 	}
 	derived := r.settlePort()
-	if err := r.required(); err != nil {
-		return nil, err
+	err := r.required()
+	if err == nil {
+		r.hints()
 	}
-	r.hints()
-	return &Resolved{r.options, r.values(derived), r.notices}, nil
+	return &Resolved{r.options, r.values(derived), r.notices}, err
 }
 
 // cleanHost takes the brackets off an IPv6 address, and refuses what is more than a host.

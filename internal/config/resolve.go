@@ -46,7 +46,8 @@ type Value struct {
 var ErrMissing = errors.New("a required setting is missing")
 
 // Resolve looks through all sources for the CLI. Its error is a *chstate.Error
-// of kind ErrSettings that names the setting and where its value came from.
+// of kind ErrSettings that names the setting and where its value came from. When
+// it is ErrMissing, what there is comes beside it: enough to show, or to print SQL with.
 func Resolve(in Inputs) (*Resolved, error) {
 	for name := range in.Flags {
 		if _, ok := find(name); !ok {
