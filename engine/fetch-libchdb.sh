@@ -8,7 +8,8 @@ set -eu
 
 VERSION=26.5.3
 PACKAGE=@chdb/lib-linux-x64-gnu
-PACKAGE_SHA512=fPrLmRt5Moor9yGz4mazbrNje4t7X9KB2mTGkXFWRxRBs2iKy8yh6jx11xsa0Qr3iDFMU/yHqd+bVdYJXu3QaQ==
+# The same as npm's integrity sha512-fPrLmRt5…XQaQ==, in hexadecimal.
+PACKAGE_SHA512=7cfacb991b79328a2bf721b3e266b36eb3637b8b7b5fd281da64c6917156471441b3688acbcca1ea3c75d71b1ad10af788314c53fc87a9df9b55d6095eedd069
 LIBRARY_SHA256=4330da79405733f7572f27c1442f46c03a08301f00859dce0368645731b1e1dc
 
 say() { echo "fetch-libchdb: $*" >&2; }
@@ -59,7 +60,7 @@ else
 	tarball=$work/$name
 fi
 
-sum=$(openssl dgst -sha512 -binary "$tarball" | openssl base64 -A)
+sum=$(sha512sum "$tarball" | cut -d' ' -f1)
 [ "$sum" = "$PACKAGE_SHA512" ] || die "$tarball has the sha512 $sum, not the pinned $PACKAGE_SHA512; it is not used"
 
 say "unpacking into $cache"

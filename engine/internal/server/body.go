@@ -46,7 +46,39 @@ func decodeBody(body io.Reader, encoding string) (io.Reader, error) {
 
 // decodeFrames undoes ClickHouse's own framing (decompress=1).
 func decodeFrames(body io.Reader) io.Reader {
-	return &brokenBody{compress.NewReader(body), "in ClickHouse's compressed frames"}
+	raw := &counting{Reader: body}
+	return &brokenBody{&frames{raw: raw, decoder: compress.NewReader(raw)}, "in ClickHouse's compressed frames"}
+}
+
+// frames tells the end after a whole frame from one within: the decoder wraps
+// io.EOF for both.
+type frames struct {
+	raw     *counting
+	decoder *compress.Reader
+}
+
+func (f *frames) Read(p []byte) (int, error) {
+	before := f.raw.n
+	n, err := f.decoder.Read(p)
+	if errors.Is(err, io.EOF) {
+		if f.raw.n != before {
+			return n, io.ErrUnexpectedEOF
+		}
+		return n, io.EOF
+	}
+	return n, err
+}
+
+// counting counts the bytes read through it.
+type counting struct {
+	io.Reader
+	n int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // brokenBody turns a decoder's errors into ClickHouse's.
@@ -57,7 +89,7 @@ type brokenBody struct {
 
 func (b *brokenBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF { //nolint:errorlint // a wrapped io.EOF is no clean end
 		err = codeCannotDecompress.errorf("The body is not %s as the request says: %v", b.encoding, err)
 	}
 	return n, err

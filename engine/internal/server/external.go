@@ -76,10 +76,11 @@ func (s *Server) createExternal(conn *chdb.Conn, tables []externalTable, values 
 		if err != nil {
 			return err
 		}
-		err = conn.Exec("INSERT INTO " + quoteName(t.name) + inFile(path, firstOf(values.Get(t.name+"_format"), "TabSeparated")))
+		err = conn.Exec(fmt.Sprintf("INSERT INTO %s FROM INFILE %s COMPRESSION 'none' FORMAT %s",
+			quoteName(t.name), quote(path), firstOf(values.Get(t.name+"_format"), "TabSeparated")))
 		remove()
 		if err != nil {
-			return err
+			return withoutFile(err, path)
 		}
 	}
 	return nil

@@ -109,7 +109,7 @@ func (o *output) fail(e *chdb.Exception, version string) {
 	if !o.sent {
 		o.held.discard()
 		h := o.w.Header()
-		h.Set("X-ClickHouse-Exception-Code", strconv.Itoa(e.Code))
+		setOwn(h, "Exception-Code", strconv.Itoa(e.Code))
 		h.Set("Content-Type", "text/plain; charset=UTF-8")
 		o.summary(chdb.Stats{})
 		if err := o.send(httpStatus(e.Code)); err == nil && o.pass([]byte(text)) == nil {
@@ -125,7 +125,7 @@ func (o *output) fail(e *chdb.Exception, version string) {
 }
 
 func (o *output) summary(s chdb.Stats) {
-	o.w.Header().Set("X-ClickHouse-Summary", fmt.Sprintf(
+	setOwn(o.w.Header(), "Summary", fmt.Sprintf(
 		`{"read_rows":"%d","read_bytes":"%d","written_rows":"%d","written_bytes":"%d","total_rows_to_read":"0","result_rows":"%d","result_bytes":"%d","elapsed_ns":"%d"}`,
 		s.ReadRows, s.ReadBytes, s.WrittenRows, s.WrittenBytes, max(s.ResultRows, s.WrittenRows), max(uint64(o.held.size), s.WrittenBytes), time.Since(o.started).Nanoseconds()))
 }
@@ -174,4 +174,10 @@ func chooseFrame(method string, zstdLevel int) *compress.Writer {
 		return compress.NewWriter(0, compress.None)
 	}
 	return compress.NewWriter(0, compress.LZ4)
+}
+
+// setOwn sets one of ClickHouse's headers, X-ClickHouse-name, in its own spelling:
+// http.Header would write X-Clickhouse-.
+func setOwn(h http.Header, name, value string) {
+	h["X-ClickHouse-"+name] = []string{value}
 }

@@ -82,8 +82,8 @@ func (r *run) execute(ctx context.Context, text io.Reader) (chdb.Stats, error) {
 	}
 	var stats chdb.Stats
 	switch {
-	case statement.Data >= 0:
-		stats, err = r.insert(statement, head, text)
+	case statement.Insert != nil:
+		stats, err = r.insert(statement.Insert, head, text)
 	default:
 		rest, readErr := io.ReadAll(text)
 		if readErr != nil {
@@ -118,16 +118,25 @@ func (r *run) allowed(statement sqltext.Statement) error {
 }
 
 // insert runs an INSERT with data, which the engine takes from a file.
-func (r *run) insert(statement sqltext.Statement, head []byte, rest io.Reader) (chdb.Stats, error) {
-	data := io.MultiReader(bytes.NewReader(head[statement.Data:]), rest)
-	path, remove, err := r.server.spool.save(data)
+func (r *run) insert(insert *sqltext.Insert, head []byte, rest io.Reader) (chdb.Stats, error) {
+	path, remove, err := r.server.spool.save(io.MultiReader(bytes.NewReader(head[insert.Data:]), rest))
 	if err != nil {
 		return chdb.Stats{}, readError(err)
 	}
 	defer remove()
-	text := append(bytes.Clone(head[:statement.Head]), inFile(path, statement.Format)...)
-	_, stats, err := r.conn.Query(text, "Null", r.q.params...)
-	return stats, err
+	_, stats, err := r.conn.Query(insert.FromFile(head, quote(path)), "Null", r.q.params...)
+	return stats, withoutFile(err, path)
+}
+
+// withoutFile takes out of an error that the data came from a file.
+func withoutFile(err error, path string) error {
+	var e *chdb.Exception
+	if !errors.As(err, &e) {
+		return err
+	}
+	text := strings.ReplaceAll(e.Text, ": (in file/uri "+path+")", "")
+	text = strings.ReplaceAll(text, ": While executing File: data for INSERT was parsed from file", "")
+	return &chdb.Exception{Code: e.Code, Name: e.Name, Text: text}
 }
 
 // whole runs a statement that the engine does not stream: DDL and the small
@@ -225,7 +234,7 @@ func (r *run) zones(statement sqltext.Statement, text, block []byte) map[string]
 // describe sets the headers that tell a result's format.
 func (r *run) describe(format string) {
 	h := r.out.w.Header()
-	h.Set("X-ClickHouse-Format", format)
+	setOwn(h, "Format", format)
 	h.Set("Content-Type", contentType(format))
 }
 

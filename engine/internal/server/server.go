@@ -42,7 +42,7 @@ func (s *Server) Close() { s.sessions.close() }
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("X-ClickHouse-Server-Display-Name", s.engine.Host)
+	setOwn(h, "Server-Display-Name", s.engine.Host)
 	switch {
 	case r.Method == http.MethodPost || r.Method == http.MethodPut:
 	case r.Method == http.MethodOptions:
@@ -65,8 +65,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // query answers a request that carries a statement.
 func (s *Server) query(w http.ResponseWriter, r *http.Request) {
 	out := &output{w: w, started: time.Now(), held: &heldBack{spool: s.spool}, tag: exceptionTag()}
-	w.Header().Set("X-ClickHouse-Timezone", s.engine.TimeZone)
-	w.Header().Set("X-ClickHouse-Exception-Tag", out.tag)
+	setOwn(w.Header(), "Timezone", s.engine.TimeZone)
+	setOwn(w.Header(), "Exception-Tag", out.tag)
 
 	stats, err := s.answer(out, r)
 	switch {
@@ -103,7 +103,7 @@ func (s *Server) answer(out *output, r *http.Request) (chdb.Stats, error) {
 	if err != nil {
 		return chdb.Stats{}, err
 	}
-	out.w.Header().Set("X-ClickHouse-Query-Id", q.queryID)
+	setOwn(out.w.Header(), "Query-Id", q.queryID)
 	if _, taken := s.running.LoadOrStore(q.queryID, true); taken {
 		return chdb.Stats{}, codeSameQueryID.errorf("Query with id = %s is already running", q.queryID)
 	}
@@ -126,7 +126,7 @@ func (s *Server) answer(out *output, r *http.Request) (chdb.Stats, error) {
 func (s *Server) shape(out *output, q *request, accept string) {
 	out.waitEnd = q.waitEnd
 	if zone := q.setting("session_timezone", ""); zone != "" {
-		out.w.Header().Set("X-ClickHouse-Timezone", zone)
+		setOwn(out.w.Header(), "Timezone", zone)
 	}
 	if q.settingOn("enable_http_compression") {
 		level, err := strconv.Atoi(q.setting("http_zlib_compression_level", "3"))

@@ -50,11 +50,6 @@ func (s *spool) temporary() (*os.File, error) {
 	return f, os.Remove(f.Name())
 }
 
-// inFile is the clause that makes the engine read path, written in format.
-func inFile(path, format string) string {
-	return fmt.Sprintf(" FROM INFILE %s COMPRESSION 'none' FORMAT %s", quote(path), format)
-}
-
 func spoolDir(data string) string { return filepath.Join(data, "chstate-engine.spool") }
 
 // quote writes a string literal.

@@ -7,17 +7,14 @@ type Statement struct {
 	// Verb is its first keyword in upper case, or the one that says what a
 	// statement beginning with WITH or a parenthesis does.
 	Verb string
-	// Format is the name that a FORMAT clause gives; "" where there is none. Of
-	// an INSERT it is the format of its data.
+	// Format is the name that a FORMAT clause gives; "" where there is none.
 	Format string
 	// FormatStart and FormatEnd enclose the FORMAT clause; both 0 where there is
 	// none.
 	FormatStart, FormatEnd int
-	// Data is where an INSERT's data begins, after FORMAT x or VALUES; -1 where a
-	// statement has no data: every other one, and an INSERT … SELECT.
-	Data int
-	// Head is where an INSERT that has data ends without its FORMAT x or VALUES.
-	Head int
+	// Insert tells of an INSERT that brings data; nil for every other statement,
+	// an INSERT … SELECT among them.
+	Insert *Insert
 	// End is where the statement's text ends: at its semicolon or the text's end.
 	End int
 	// Second is where another statement begins after a semicolon; -1 for none.
@@ -47,7 +44,7 @@ func (s Statement) ReadOnly() bool {
 // Analyze reads the statement at the start of text. What it cannot read it
 // leaves to the engine, whose parser has the last word.
 func Analyze(text []byte) Statement {
-	s := Statement{Data: -1, Second: -1, End: len(text)}
+	s := Statement{Second: -1, End: len(text)}
 	l := &lexer{text: text}
 	t := l.next()
 	for l.is(t, "(") {
@@ -132,65 +129,6 @@ func (s *Statement) readTail(l *lexer) {
 	}
 }
 
-// readInsert finds where the data of INSERT INTO … begins.
-func (s *Statement) readInsert(l *lexer) {
-	t := l.next()
-	if l.is(t, "INTO") {
-		t = l.next()
-	}
-	if l.is(t, "TABLE") {
-		t = l.next()
-	}
-	if l.is(t, "FUNCTION") {
-		t = l.next()
-	}
-	// The table's name may be a keyword; skip it with its database.
-	for t.kind == tokenWord || t.kind == tokenQuoted {
-		dot := l.next()
-		if !l.is(dot, ".") {
-			t = dot
-			break
-		}
-		t = l.next()
-	}
-	depth, selects, takesInput := 0, false, false
-	for ; t.kind != tokenEnd; t = l.next() {
-		switch {
-		case l.is(t, "("), l.is(t, "["), l.is(t, "{"):
-			depth++
-		case l.is(t, ")"), l.is(t, "]"), l.is(t, "}"):
-			depth--
-		case l.is(t, "INPUT"):
-			takesInput = true
-		case l.is(t, "SELECT"):
-			selects = true
-		case depth != 0:
-		case l.is(t, "WATCH"):
-			selects = true
-		case l.is(t, ";"):
-			s.end(l, t)
-			return
-		case !selects && l.is(t, "FROM"):
-			if l.is(l.next(), "INFILE") {
-				s.InFile = true
-				return
-			}
-		case !selects && l.is(t, "VALUES"):
-			s.Format, s.Head, s.Data = "Values", t.start, t.end
-			return
-		case (!selects || takesInput) && l.is(t, "FORMAT"):
-			name := l.next()
-			if name.kind != tokenWord {
-				continue
-			}
-			s.Format, s.Head = string(l.text[name.start:name.end]), t.start
-			s.FormatStart, s.FormatEnd = t.start, name.end
-			s.Data = dataStart(l.text, name.end)
-			return
-		}
-	}
-}
-
 // end notes the semicolon that ends the statement and what follows it.
 func (s *Statement) end(l *lexer, semicolon token) {
 	s.End = semicolon.start
@@ -200,21 +138,6 @@ func (s *Statement) end(l *lexer, semicolon token) {
 			return
 		}
 	}
-}
-
-// dataStart is where data begins after a format's name: after the spaces on that
-// line and its line end, as the engine's parser has it.
-func dataStart(text []byte, pos int) int {
-	for pos < len(text) && (text[pos] == ' ' || text[pos] == '\t' || text[pos] == '\f') {
-		pos++
-	}
-	if pos < len(text) && text[pos] == '\r' {
-		pos++
-	}
-	if pos < len(text) && text[pos] == '\n' {
-		pos++
-	}
-	return pos
 }
 
 // readSet collects the assignments of SET a = 1, b = 'x'.
