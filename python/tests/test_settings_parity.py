@@ -30,9 +30,7 @@ TESTDATA = pathlib.Path(__file__).parents[2] / "internal" / "config" / "testdata
 MAJOR = int(version("meltano").split(".")[0])
 # "since" marks what Meltano 3 did differently (a name written both nested and flat).
 PROJECTS = [
-    p
-    for p in json.loads((TESTDATA / "projects.json").read_text(encoding="utf-8"))
-    if MAJOR >= p.get("since", 0)
+    p for p in json.loads((TESTDATA / "projects.json").read_text(encoding="utf-8")) if p.get("since", 0) <= MAJOR
 ]
 ANSWERS = TESTDATA / "project_answers.json"
 DOTENV = TESTDATA / "dotenv.json"
@@ -41,7 +39,8 @@ KINDS = {"whole number": "integer", "true/false": "boolean"}
 
 
 def our_settings() -> list[dict[str, t.Any]]:
-    return json.loads((TESTDATA / "settings.json").read_text(encoding="utf-8"))
+    settings: list[dict[str, t.Any]] = json.loads((TESTDATA / "settings.json").read_text(encoding="utf-8"))
+    return settings
 
 
 def definitions() -> list[SettingDefinition]:
@@ -141,18 +140,35 @@ def read_dotenv(text: str) -> dict[str, str]:
 
 def test_dotenv_still_reads_so() -> None:
     kept = json.loads(DOTENV.read_text(encoding="utf-8"))
-    assert len(kept) > 500  # noqa: PLR2004
+    assert len(kept) > 500
     for entry in kept:
         assert read_dotenv(entry["text"]) == entry["values"], entry["text"]
 
 
 def random_dotenv() -> list[dict[str, t.Any]]:
-    source = random.Random(1)  # noqa: S311
+    source = random.Random(1)
     pieces = [
         *"AB=='\"#\\ \n\n\t$${}:-",
         *("A=", "B=", "C=", "\nA=", "\nB=", "${A}", "${B:-x}", "${OUTSIDE}", "${NONE}", "${NONE:-y z}", "$A"),
         *("export ", "exportA", "\\n", "\\'", '\\"', "\\\\", "\\x", "\\t", "'a b'", '"a b"', "'a\nb'", '"a\\nb"'),
-        *(" # c", "#c", "ä", "\r\n", "\r", "\u00a0", "\u2028", "\x0b", "\x1c", "\ufeff", "a.b=", "a-b=", "'A'=", "1=", "%", "!"),
+        *(
+            " # c",
+            "#c",
+            "ä",
+            "\r\n",
+            "\r",
+            "\u00a0",
+            "\u2028",
+            "\x0b",
+            "\x1c",
+            "\ufeff",
+            "a.b=",
+            "a-b=",
+            "'A'=",
+            "1=",
+            "%",
+            "!",
+        ),
     ]
     entries = []
     for _ in range(1500):
@@ -166,7 +182,9 @@ def write() -> None:
     for case in PROJECTS:
         with tempfile.TemporaryDirectory() as folder:
             answers[case["name"]] = meltano_answer(case, pathlib.Path(folder))
-    lines = ",\n".join(f"{json.dumps(k, ensure_ascii=False)}: {json.dumps(v, ensure_ascii=False)}" for k, v in answers.items())
+    lines = ",\n".join(
+        f"{json.dumps(k, ensure_ascii=False)}: {json.dumps(v, ensure_ascii=False)}" for k, v in answers.items()
+    )
     ANSWERS.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
     lines = ",\n".join(json.dumps(e) for e in random_dotenv())
     DOTENV.write_text("[\n" + lines + "\n]\n", encoding="utf-8")
