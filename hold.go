@@ -60,6 +60,10 @@ func (s *Store) locked(ctx context.Context, id string, do func(*Hold) error) err
 	return do(h)
 }
 
+// ClaimID names the claim in the lock table. Holds of one store that follow
+// each other closely share it.
+func (h *Hold) ClaimID() string { return h.lock.ClaimID() }
+
 // Context ends before the lock does; its cause is then ErrLockLost. Work done
 // under the lock should end with it.
 func (h *Hold) Context() context.Context { return h.lock.Context() }
@@ -99,13 +103,15 @@ func (h *Hold) Update(ctx context.Context, st State) error {
 // Set writes both halves of the held state over whatever is there; st.ID is
 // ignored. It fails with ErrLockLost when the write may have come too late for
 // a later holder to see.
-func (h *Hold) Set(ctx context.Context, st State) error {
+func (h *Hold) Set(ctx context.Context, st State) error { return h.set(ctx, "update", st) }
+
+func (h *Hold) set(ctx context.Context, reason string, st State) error {
 	st.ID = h.id
 	row, err := rowOf(st)
 	if err != nil {
 		return err
 	}
-	err = h.write(ctx, "update", func(ctx context.Context, v lock.Millis) error {
+	err = h.write(ctx, reason, func(ctx context.Context, v lock.Millis) error {
 		row.UpdatedAt = v
 		return h.s.db.Insert(ctx, row)
 	})
@@ -120,8 +126,8 @@ func (h *Hold) Delete(ctx context.Context) error {
 	return h.s.wrap(err, "delete state %q", h.id)
 }
 
-// write sends one write. The first one of a claim, and every delete, first
-// copies the row that it replaces to the history. The row's version must be
+// write sends one write. The first one of a claim, and whatever is more than an
+// update, first copies the row that it replaces to the history. The row's version must be
 // known before anything is written over it: a row dated in the future
 // would hide the write.
 func (h *Hold) write(ctx context.Context, reason string, send func(context.Context, lock.Millis) error) error {
@@ -135,7 +141,7 @@ func (h *Hold) write(ctx context.Context, reason string, send func(context.Conte
 			return err
 		}
 		h.row.UpdatedAt, h.known = newest[h.id], true
-	case fresh || reason == "delete":
+	case fresh || reason != "update":
 		if err := h.s.db.Archive(ctx, reason, h.s.by, h.id); err != nil {
 			return err
 		}

@@ -192,6 +192,7 @@ func TestI03Patterns(t *testing.T) {
 	b, err := os.ReadFile("testdata/cases/state_ids.json")
 	must(t, err)
 	must(t, json.Unmarshal(b, &all))
+	all = append(all, `ends-with-\`)
 	must1(t)(s.SetAll(t.Context(), func(yield func(chstate.State, error) bool) {
 		for _, id := range all {
 			if id != "" && !yield(chstate.State{ID: id, Completed: raw(`{"a":1}`)}, nil) {
