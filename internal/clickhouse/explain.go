@@ -221,8 +221,7 @@ func (db *DB) explainNetwork(e *Error, err error) {
 	case strings.Contains(text, "unexpected packet"):
 		e.Reason = "the answer is not ClickHouse's native protocol"
 		e.Advice = "use port 9000 (9440 with secure=true) for protocol=native" + db.portHint()
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		strings.Contains(text, "server closed idle connection"), strings.Contains(text, "forcibly closed"):
+	case connectionCut(err):
 		e.Reason = "the connection was cut"
 		e.Advice = "see the server's log, and whether something between closes connections" + db.portHint() + db.proxyHint()
 		e.passing, e.cut = !db.oddPort(), true
@@ -239,6 +238,19 @@ func (db *DB) explainNetwork(e *Error, err error) {
 	default:
 		e.Advice = "check host and port" + db.portHint() + db.proxyHint()
 	}
+}
+
+// connectionCut recognises the many names of a connection that the other side
+// has ended.
+func connectionCut(err error) bool {
+	for _, known := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, net.ErrClosed} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	text := err.Error()
+	return strings.Contains(text, "server closed idle connection") || // net/http keeps its error to itself
+		strings.Contains(text, "forcibly closed") // Windows
 }
 
 // explainTLS recognises a connection that failed for its certificate, or for

@@ -48,6 +48,9 @@ func (db *DB) runWith(ctx context.Context, r *retrying, s *server, p purpose, se
 				continue
 			}
 		}
+		if failure.cut && db.transport != nil {
+			db.transport.CloseIdleConnections() // likely cut as well: start anew
+		}
 		if !r.again(ctx, failure) {
 			if ctx.Err() != nil && failure.passing {
 				return db.interrupted(ctx)
