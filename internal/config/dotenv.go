@@ -52,7 +52,8 @@ func (r *dotenvReader) binding() (name, value string, hasValue, ok bool) {
 			r.skipBlanks()
 			hasValue = true
 			// After a blank, # begins a comment; right after = it is the value's.
-			if !(len(r.rest) < len(after) && strings.HasPrefix(r.rest, "#")) {
+			comment := len(r.rest) < len(after) && strings.HasPrefix(r.rest, "#")
+			if !comment {
 				value, ok = r.value()
 			}
 		}

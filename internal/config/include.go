@@ -63,11 +63,8 @@ func globIn(dir string, parts []string, found *[]string) error {
 		}
 	}
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return nil // a file where the pattern wants a folder
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // as Python: what cannot be looked into matches nothing
+		return err
 	}
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())

@@ -24,7 +24,8 @@ import pytest
 from meltano.cli.cli import detect_selected_environment
 from meltano.core.config_service import ConfigService
 from meltano.core.project import Project
-from meltano.core.setting_definition import SettingDefinition
+
+from meltano_state_backend_clickhouse.settings import SETTINGS
 
 TESTDATA = pathlib.Path(__file__).parents[2] / "internal" / "config" / "testdata"
 MAJOR = int(version("meltano").split(".")[0])
@@ -35,24 +36,10 @@ PROJECTS = [
 ANSWERS = TESTDATA / "project_answers.json"
 DOTENV = TESTDATA / "dotenv.json"
 
-KINDS = {"whole number": "integer", "true/false": "boolean"}
-
 
 def our_settings() -> list[dict[str, t.Any]]:
     settings: list[dict[str, t.Any]] = json.loads((TESTDATA / "settings.json").read_text(encoding="utf-8"))
     return settings
-
-
-def definitions() -> list[SettingDefinition]:
-    return [
-        SettingDefinition(
-            name=s["key"],
-            kind=KINDS.get(s["kind"], "string"),
-            sensitive=s["secret"],
-        )
-        for s in our_settings()
-        if s["key"].startswith("state_backend.clickhouse.")
-    ]
 
 
 def meltano_answer(case: dict[str, t.Any], root: pathlib.Path) -> dict[str, t.Any]:
@@ -77,7 +64,7 @@ def meltano_answer(case: dict[str, t.Any], root: pathlib.Path) -> dict[str, t.An
         os.chdir(root / case.get("cwd", ""))
         with (
             mock.patch.dict(os.environ, env, clear=True),
-            mock.patch.object(ConfigService, "settings", builtin + definitions()),
+            mock.patch.object(ConfigService, "settings", builtin + list(SETTINGS)),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
@@ -112,6 +99,16 @@ def plain(value: t.Any, root: pathlib.Path) -> t.Any:
     if isinstance(value, str):
         return str(value).replace(str(root), "{ROOT}")
     return {"other": type(value).__name__}
+
+
+def test_definitions_are_gos_settings() -> None:
+    ours = {s["key"]: s for s in our_settings() if s["param"]}
+    assert [d.name for d in SETTINGS] == list(ours)
+    for definition in SETTINGS:
+        assert bool(definition.sensitive) == ours[definition.name]["secret"]
+        assert definition.value is None  # a default would beat the URI
+        # The environment variable that Meltano reads is the one that we name.
+        assert [v.key for v in definition.env_vars(["meltano"])] == [ours[definition.name]["env"]]
 
 
 @pytest.mark.parametrize("number", range(len(PROJECTS)), ids=[p["name"] for p in PROJECTS])
