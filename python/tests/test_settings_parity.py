@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import random
+import subprocess
 import tempfile
 import typing as t
 import warnings
@@ -23,9 +24,12 @@ import dotenv
 import pytest
 from meltano.cli.cli import detect_selected_environment
 from meltano.core.config_service import ConfigService
+from meltano.core.error import MeltanoError
 from meltano.core.project import Project
 
-from meltano_state_backend_clickhouse.settings import SETTINGS
+from meltano_state_backend_clickhouse import program
+from meltano_state_backend_clickhouse.settings import SETTINGS, check_own
+from meltano_state_backend_clickhouse.uri import connection_params
 
 TESTDATA = pathlib.Path(__file__).parents[2] / "internal" / "config" / "testdata"
 MAJOR = int(version("meltano").split(".")[0])
@@ -121,6 +125,42 @@ def test_meltano_still_answers_so(number: int, tmp_path: pathlib.Path) -> None:
         assert "error" in answer
     else:
         assert answer == kept
+    if "error" not in answer and "stricter" not in case:
+        compare_with_tool(case, tmp_path.resolve(), answer)
+
+
+def compare_with_tool(case: dict[str, t.Any], root: pathlib.Path, answer: dict[str, t.Any]) -> None:
+    """`chstate config` in the same project shows the values that Meltano gives the add-on."""
+
+    def here(value: t.Any) -> t.Any:
+        return value.replace("{ROOT}", str(root)) if isinstance(value, str) else value
+
+    answer = {name: here(value) for name, value in answer.items()}
+    done = subprocess.run(
+        [program.find(), "config", "--format", "json"],
+        cwd=root / case.get("cwd", ""),
+        env={name: here(value) for name, value in case["env"].items()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not done.stdout:  # refused: then the add-on refuses it, too
+        assert done.stderr.startswith("chstate: cannot read settings: ")
+        with pytest.raises(MeltanoError):
+            refuse_as_addon(answer)
+        return
+    shown = {v["name"]: v["value"] for v in json.loads(done.stdout)}
+    switches = {s["name"] for s in our_settings() if s["kind"] == "true/false"}  # YAML's 1 and 0 stay numbers
+    for name, value in answer.items():
+        if name in {"uri", "password"} or value == "":
+            continue
+        text = str(bool(value)).lower() if name in switches else str(value)
+        assert shown[name] == text, (name, done.stdout)
+
+
+def refuse_as_addon(answer: dict[str, t.Any]) -> None:
+    check_own(answer)
+    connection_params(answer["uri"], answer)
 
 
 # --- .env --------------------------------------------------------------------
