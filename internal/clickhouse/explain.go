@@ -223,7 +223,8 @@ func (db *DB) explainNetwork(e *Error, err error) {
 		e.Advice = "use port 9000 (9440 with secure=true) for protocol=native" + db.portHint()
 	case connectionCut(err):
 		e.Reason = "the connection was cut"
-		e.Advice = "see the server's log, and whether something between closes connections" + db.portHint() + db.proxyHint()
+		e.Advice = fmt.Sprintf("see the server's log, and check that this port is for protocol=%s with secure=%t", db.cfg.Protocol, db.cfg.Secure) +
+			db.portHint() + db.proxyHint()
 		e.passing, e.cut = !db.oddPort(), true
 	case errors.Is(err, clickhouse.ErrConnectionClosed):
 		e.Kind, e.Reason, e.Advice = Server, "the store is closed", ""
@@ -260,7 +261,6 @@ func (db *DB) explainTLS(e *Error, err error) bool {
 	var hostname x509.HostnameError
 	var certificate x509.CertificateInvalidError
 	var record tls.RecordHeaderError
-	var alert tls.AlertError
 	text := err.Error()
 	switch {
 	case errors.As(err, &hostname):
@@ -275,7 +275,7 @@ func (db *DB) explainTLS(e *Error, err error) bool {
 	case errors.As(err, &record), strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		e.Reason = fmt.Sprintf("port %d does not speak TLS", db.cfg.Port)
 		e.Advice = "set secure=false" + db.portHint()
-	case errors.As(err, &alert) && strings.Contains(text, "certificate"):
+	case strings.Contains(text, "remote error: tls:") && strings.Contains(text, "certificate"):
 		e.Reason = "the server does not accept our certificate: " + e.Reason
 		e.Advice = "set client_cert and client_cert_key to one that it trusts"
 	case strings.Contains(text, "tls: "):
