@@ -83,6 +83,10 @@ func Run(m *testing.M) int {
 	return m.Run()
 }
 
+// Shared gives the server of this test binary to what has no testing.TB, such
+// as an example.
+func Shared() (Server, error) { return shared.server, shared.err }
+
 // Target gives the server of this test binary, and fails the test when there
 // is none.
 func Target(t testing.TB) Server {

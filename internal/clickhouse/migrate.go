@@ -23,12 +23,12 @@ import (
 // died before step 2, with the old one after it. Either is recognised, by
 // layout and age, and taken over.
 
-const (
-	// abandoned is the age from which a migration counts as one that died.
-	abandoned = time.Minute
-	// migrationLimit bounds the wait for another process's migration.
-	migrationLimit = 2 * time.Minute
-)
+// abandoned is the age from which a migration counts as one that died. (Tests
+// shorten it.)
+var abandoned = time.Minute
+
+// migrationLimit bounds the wait for another process's migration.
+const migrationLimit = 2 * time.Minute
 
 // oldLockLayout recognises the older plugin's lock table.
 func oldLockLayout(t *table) bool {
@@ -66,10 +66,16 @@ func (db *DB) migrateLock(ctx context.Context, s *server) (changed bool, err err
 			Advice: "let a user who may CREATE and DROP tables run `chstate init`",
 		}
 	}
-	if !old && db.leftover(s) == nil {
+	if !old && (!db.cfg.CreateTables || (db.leftover(s) == nil && !db.unused(s))) {
 		return false, nil
 	}
 	return db.replaceLock(ctx, s)
+}
+
+// unused says that a migrator died before it swapped the table that it had made.
+func (db *DB) unused(s *server) bool {
+	t := s.tables[db.names.replacement()]
+	return t != nil && !oldLockLayout(t) && time.Duration(t.age)*time.Second > abandoned
 }
 
 // leftover is the swapped-out table of a migration that is not finished.
@@ -89,6 +95,9 @@ func (db *DB) replaceLock(ctx context.Context, s *server) (changed bool, err err
 		lockTable, waiting := s.tables[db.names.lock], s.tables[db.names.replacement()]
 		switch left := db.leftover(s); {
 		case !oldLockLayout(lockTable) && left == nil:
+			if db.unused(s) {
+				return changed, db.tidy(db.discard(ctx, s, waiting.name), waiting.name)
+			}
 			return changed, nil
 		case !oldLockLayout(lockTable):
 			// Swapped, and maybe not copied yet. Copying twice does no harm;
@@ -100,11 +109,11 @@ func (db *DB) replaceLock(ctx context.Context, s *server) (changed bool, err err
 				told = true
 			}
 			err := db.swapLock(ctx, s)
-			if err != nil && !alreadyThere(err) {
+			if err != nil && !alreadyThere(err) && !gone(err) { // else somebody else is at it
 				return false, db.refusedMigration(err)
 			}
 			changed = changed || err == nil
-		case time.Duration(waiting.age)*time.Second > abandoned:
+		case db.unused(s):
 			if err := db.discard(ctx, s, waiting.name); err != nil {
 				return false, db.refusedMigration(err)
 			}
@@ -151,15 +160,17 @@ func (db *DB) finishMigration(ctx context.Context, s *server, name string) error
 		n.qualified(name) + " WHERE locked_at > now64(3) - toIntervalSecond(300)"}
 	// An INSERT of the older plugin that was on its way when the tables were
 	// swapped still lands in the old one: copy again after a moment.
-	for range 2 {
+	for i := range 2 {
+		if i > 0 {
+			if err := db.pause(ctx, 250*time.Millisecond); err != nil {
+				return err
+			}
+		}
 		if err := db.execute(ctx, s, forInsert, copyRows); err != nil {
 			if gone(err) {
 				return nil // somebody else has finished it
 			}
 			return db.refusedMigration(err)
-		}
-		if err := db.pause(ctx, 250*time.Millisecond); err != nil {
-			return err
 		}
 	}
 	now, err := db.probe(ctx)
@@ -169,7 +180,17 @@ func (db *DB) finishMigration(ctx context.Context, s *server, name string) error
 	if !oldLockLayout(now.tables[name]) || oldLockLayout(now.tables[n.lock]) {
 		return nil
 	}
-	return db.refusedMigration(db.drop(ctx, s, name))
+	return db.tidy(db.drop(ctx, s, name), name)
+}
+
+// tidy takes a table that cannot be dropped for no failure: its rows are
+// copied, and who may drop it will.
+func (db *DB) tidy(err error, name string) error {
+	if e, ok := err.(*Error); ok && (e.Kind == Denied || e.Kind == ReadOnly) {
+		db.log.Warn("a table that is no longer needed cannot be dropped", "table", db.names.plain(name), "because", e.Reason)
+		return nil
+	}
+	return err
 }
 
 // discard takes away a table of the new layout that a migration has made and

@@ -1,0 +1,116 @@
+package clickhouse
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/chstate/chstate/lock"
+)
+
+// cell is the log of one key as Keeper stores it: all of it in one node that
+// is only ever replaced as a whole, if nobody else replaced it meanwhile.
+// That makes a row appended late or twice impossible, so a claim needs one row,
+// and a released one none at all, as long as its ceiling is kept.
+type cell struct {
+	// Floor is one ceiling for all the claims that were forgotten: the greatest.
+	Floor lock.Millis `json:"floor"`
+	Rows  []cellRow   `json:"rows"`
+}
+
+type cellRow struct {
+	Claim    string      `json:"id"`
+	Seq      uint64      `json:"n"`
+	Waiting  bool        `json:"w,omitempty"`
+	Released bool        `json:"r,omitempty"`
+	LockedAt lock.Millis `json:"l"`
+	Expires  lock.Millis `json:"e"`
+	Ceiling  lock.Millis `json:"c"`
+	Holder   string      `json:"h,omitempty"`
+}
+
+const (
+	// brokenFor is how long a tombstone is kept, so that a holder whose claim
+	// somebody broke learns of it rather than find it vanished.
+	brokenFor = 300_000 // ms
+	// deadFor is how long an expired claim is shown to people who ask who it was.
+	deadFor = 300_000 // ms
+)
+
+func parseCell(text string) (cell, error) {
+	var c cell
+	if text == "" {
+		return c, nil
+	}
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return c, fmt.Errorf("the lock's entry in Keeper cannot be read: %w", err)
+	}
+	return c, nil
+}
+
+func (c cell) text() (string, error) {
+	b, err := json.Marshal(c)
+	return string(b), err
+}
+
+// has says whether a record is in the cell, or was there and is outdated.
+func (c cell) has(rec lock.Record) bool {
+	i := c.find(rec.ClaimID)
+	return i >= 0 && c.Rows[i].Seq >= rec.Seq
+}
+
+func (c cell) find(claim string) int {
+	return slices.IndexFunc(c.Rows, func(r cellRow) bool { return r.Claim == claim })
+}
+
+// with gives the cell with a record appended at the server's time now, and
+// without what nobody needs any more.
+func (c cell) with(rec lock.Record, now lock.Millis) cell {
+	row := cellRow{
+		Claim: rec.ClaimID, Seq: rec.Seq, Waiting: rec.Waiting, Released: rec.Released,
+		LockedAt: now, Expires: now.Add(rec.Lease), Ceiling: rec.Ceiling, Holder: rec.Holder,
+	}
+	if rec.Ceiling == lock.ServerFills {
+		row.Ceiling = row.Expires
+	}
+	out := cell{Floor: c.Floor, Rows: slices.Clone(c.Rows)}
+	if i := out.find(rec.ClaimID); i >= 0 {
+		out.Rows[i] = row
+	} else {
+		out.Rows = append(out.Rows, row)
+	}
+	out.Rows = slices.DeleteFunc(out.Rows, func(r cellRow) bool {
+		gone := now > r.Expires+deadFor
+		if r.Released {
+			// Only a tombstone over a live claim is news to its owner.
+			gone = r.Seq < brokenSeq || now > r.LockedAt+brokenFor
+		}
+		if gone {
+			out.Floor = max(out.Floor, r.Ceiling)
+		}
+		return gone
+	})
+	return out
+}
+
+// brokenSeq is where lock.Claim.Tombstone counts: above every claimant.
+const brokenSeq = 1 << 63
+
+// forgotten is the claim id under which the floor is shown: it sorts below
+// every claim and is released, so that only its ceiling counts.
+const forgotten = "!"
+
+// snapshot shows the cell as the lock reads a log.
+func (c cell) snapshot(now lock.Millis) lock.Snapshot {
+	s := lock.Snapshot{Now: now}
+	if c.Floor > 0 {
+		s.Rows = append(s.Rows, lock.Row{ClaimID: forgotten, Seq: 1, Released: true, Ceiling: c.Floor})
+	}
+	for _, r := range c.Rows {
+		s.Rows = append(s.Rows, lock.Row{
+			ClaimID: r.Claim, Seq: r.Seq, Waiting: r.Waiting, Released: r.Released,
+			LockedAt: r.LockedAt, ExpiresAt: r.Expires, Ceiling: r.Ceiling, Holder: r.Holder,
+		})
+	}
+	return s
+}
