@@ -15,11 +15,7 @@ func parse(src []byte) (*node, error) {
 	if err := checkUTF8(src); err != nil {
 		return nil, err
 	}
-	p := parser{src: src, dec: jsontext.NewDecoder(bytes.NewBuffer(maskPython(src)),
-		jsontext.AllowDuplicateNames(true),
-		// Bytes were checked above; this lets through the escapes of lone
-		// surrogates, which Python reads and writes.
-		jsontext.AllowInvalidUTF8(true))}
+	p := newParser(src)
 	n, err := p.value()
 	if err != nil {
 		return nil, syntaxError(src, err)
@@ -61,7 +57,16 @@ type parser struct {
 	dec *jsontext.Decoder
 }
 
-// literal reads the next scalar or name and gives it as the source has it.
+// newParser gives a parser of text that was found to be UTF-8.
+func newParser(src []byte) *parser {
+	return &parser{src: src, dec: jsontext.NewDecoder(bytes.NewBuffer(maskPython(src)),
+		jsontext.AllowDuplicateNames(true),
+		// Bytes were checked before; this lets through the escapes of lone
+		// surrogates, which Python reads and writes.
+		jsontext.AllowInvalidUTF8(true))}
+}
+
+// literal reads the next value or name and gives it as the source has it.
 func (p *parser) literal() ([]byte, error) {
 	v, err := p.dec.ReadValue()
 	if err != nil {
