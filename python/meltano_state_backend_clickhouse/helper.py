@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import queue
-import signal
 import sys
 import threading
 import typing as t
@@ -229,17 +228,16 @@ class Helper:
         # A lock is waited for as long as others hold it; the rest is under way.
         patience = 0.0 if op == "lock" else PATIENCE
         try:
-            with signals.noted() as seen:
+            with signals.noted() as asked:
                 while True:
                     try:
                         message = waiting.get(timeout=SLICE)
                         break
                     except queue.Empty:
-                        if not seen:
-                            continue
-                        if patience <= 0:
-                            raise errors.InterruptedWaitError(_interrupted(seen[0], op, fields)) from None
-                        patience -= SLICE
+                        if cause := asked():
+                            if patience <= 0:
+                                raise errors.InterruptedWaitError(_interrupted(cause, op, fields)) from None
+                            patience -= SLICE
         except BaseException:
             self.tell("cancel", of=request)
             raise
@@ -312,12 +310,11 @@ def _lines(fd: int) -> Iterator[bytes]:
             parts = [part]
 
 
-def _interrupted(signum: int, op: str, fields: Mapping[str, t.Any]) -> str:
-    name = signal.Signals(signum).name
+def _interrupted(cause: str, op: str, fields: Mapping[str, t.Any]) -> str:
     state = f' of state "{fields["state_id"]}"' if "state_id" in fields else ""
     if op == "lock":
-        return f"{name} ended the wait for the lock{state}; nothing was written"
-    return f'{name} ended the wait for the answer to "{op}"{state}; whether it was done is not known'
+        return f"{cause} ended the wait for the lock{state}; nothing was written"
+    return f'{cause} ended the wait for the answer to "{op}"{state}; whether it was done is not known'
 
 
 def _mismatch(path: str, spoken: object) -> str:

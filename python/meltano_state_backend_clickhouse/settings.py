@@ -9,7 +9,9 @@ anything.
 
 The kinds are those that Meltano 3.7 knows (it has none for fractions, which
 are therefore strings): one entry point that fails to load breaks every
-Meltano command.
+Meltano command. Switches that the older plugin did not have are strings too:
+Meltano takes every text that it does not know for false, so that a misspelt
+``verify`` would turn the check off.
 """
 
 from __future__ import annotations
@@ -99,7 +101,6 @@ CLICKHOUSE_ASYNC_INSERT = _setting(
     "async_insert",
     "Async Insert",
     "Let the server gather the inserts of very many writers (default: false)",
-    SettingKind.BOOLEAN,
 )
 CLICKHOUSE_PASSWORD_FILE = _setting(
     "password_file",
@@ -116,7 +117,6 @@ CLICKHOUSE_VERIFY = _setting(
     "verify",
     "Verify",
     "Check the server's TLS certificate (default: true)",
-    SettingKind.BOOLEAN,
 )
 CLICKHOUSE_CA_CERT = _setting(
     "ca_cert",
