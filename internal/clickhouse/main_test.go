@@ -2,7 +2,10 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,10 +54,47 @@ func openWith(t testing.TB, cfg Config) *DB {
 	return db
 }
 
-func leaks(t *testing.T) {
-	t.Helper()
+// TestNothingIsLeftRunning: neither after work, nor after streams that were
+// left early, failures and cancellations.
+func TestNothingIsLeftRunning(t *testing.T) {
+	w, cfg := newWire(t)
 	ignore := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, ignore) })
+	db, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	var rows []Row
+	for i := range 600 {
+		rows = append(rows, Row{ID: strconv.Itoa(i), Completed: make([]byte, 1000), UpdatedAt: 1})
+	}
+	if err := db.Insert(ctx, rows...); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		for _, err := range db.Rows(ctx, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	w.on(func(out http.ResponseWriter, r request) bool {
+		return r.kind() == "INSERT" && exception(out, 62, "SYNTAX_ERROR", "no")
+	})
+	wantKind(t, db.Insert(ctx, Row{ID: "a", Completed: make([]byte, 5<<20), UpdatedAt: 2}), Server, "62 SYNTAX_ERROR")
+	w.on(func(out http.ResponseWriter, r request) bool {
+		cancel()
+		return false
+	})
+	if _, _, err := db.Get(ctx, "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	goleak.VerifyNone(t, ignore)
 }
 
 func must[T any](t testing.TB) func(T, error) T {
