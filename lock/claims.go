@@ -24,7 +24,7 @@ func (r Rules) claimsOf(rows []Row, mine string) map[string]Claim {
 			claims[row.ClaimID] = Claim{
 				ID: row.ClaimID, Seq: row.Seq, Waiting: row.Waiting, Released: row.Released,
 				LockedAt: row.LockedAt, ExpiresAt: row.ExpiresAt, Ceiling: row.Ceiling,
-				Holder: ParseHolder(row.Holder),
+				holder: row.Holder,
 			}
 			continue
 		case row.Seq != c.Seq:
@@ -50,10 +50,20 @@ func (r Rules) claimsOf(rows []Row, mine string) map[string]Claim {
 		c.ID, c.Released, c.Broken = id, true, true
 		c.Ceiling = max(c.Ceiling, row.Ceiling)
 		c.LockedAt = max(c.LockedAt, row.LockedAt)
-		c.BrokenBy = ParseHolder(row.Holder)
+		c.brokenBy = row.Holder
 		claims[id] = c
 	}
 	return claims
+}
+
+// parsed fills in who holds and who broke: only people need it, and a look has
+// many claims.
+func (c Claim) parsed() Claim {
+	c.Holder = ParseHolder(c.holder)
+	if c.Broken {
+		c.BrokenBy = ParseHolder(c.brokenBy)
+	}
+	return c
 }
 
 // newer says whether a row comes after those that c was read from.
@@ -70,7 +80,7 @@ func (s Snapshot) Claims() []Claim {
 	claims := Rules{}.claimsOf(s.Rows, "")
 	out := make([]Claim, 0, len(claims))
 	for _, c := range claims {
-		out = append(out, c)
+		out = append(out, c.parsed())
 	}
 	slices.SortFunc(out, byID)
 	return out

@@ -20,6 +20,8 @@ type Claim struct {
 	Ceiling   Millis
 	Holder    Holder
 	BrokenBy  Holder // who did, when Broken
+
+	holder, brokenBy string // as stored
 }
 
 // Lease is the time that the claim asked for with its last row.
@@ -172,9 +174,9 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 	switch {
 	case d.Outcome != Blocked:
 	case holder != nil:
-		d.Blocker = *holder
+		d.Blocker = holder.parsed()
 	case ticket != nil:
-		d.Blocker = *ticket
+		d.Blocker = ticket.parsed()
 	}
 	return d
 }

@@ -30,7 +30,7 @@ func errLost(key, why string) error {
 // errBroken says who ended a claim.
 func errBroken(key string, c Claim) error {
 	by := "somebody else"
-	if h := c.BrokenBy; h.Host != "" {
+	if h := c.parsed().BrokenBy; h.Host != "" {
 		by = fmt.Sprintf("pid %d on %s", h.PID, h.Host)
 	}
 	return errLost(key, "was taken over or broken by "+by)
