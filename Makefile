@@ -87,7 +87,7 @@ $(GOLANGCI):
 
 .PHONY: bench
 bench: build engine ## Measure what a bookmark costs beside a bare INSERT
-	go test -run '^$$' -bench . -benchtime 300x ./...
+	go test -run '^$$' -bench . -benchtime 300x .
 
 WHEELS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 .PHONY: wheels
