@@ -118,7 +118,8 @@ func (c *claimant) rename(after string) error {
 }
 
 // stepBack gives a newcomer whose clock is behind an id younger than all that
-// wait already: else it would overtake them, again and again.
+// were there before it (who announces just now may have waited for long):
+// else it would overtake them, again and again.
 func (c *claimant) stepBack(ctx context.Context, youngest string) error {
 	if err := c.abandon(ctx); err != nil {
 		return err

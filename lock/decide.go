@@ -112,7 +112,10 @@ type Decision struct {
 	Blocker Claim
 	// Ahead is how many live tickets are older than me.
 	Ahead int
-	// Youngest is the id of the youngest other live ticket, "" when none waits.
+	// Tickets says whether others wait.
+	Tickets bool
+	// Youngest is the id of the youngest other live claim, "" for none. Those
+	// of the older plugin have no age.
 	Youngest string
 	// Dead are the claims that TakeOver is about, by id.
 	Dead []Claim
@@ -124,9 +127,6 @@ type Decision struct {
 	// Foreign says whether a row of the older plugin was seen, live or dead.
 	Foreign bool
 }
-
-// Tickets says whether others wait.
-func (d Decision) Tickets() bool { return d.Youngest != "" }
 
 // Rules are the allowances of a decision.
 type Rules struct {
@@ -153,19 +153,23 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 		if r.counts(c) {
 			d.Floor = max(d.Floor, c.Ceiling+1)
 		}
-		switch {
-		case r.dead(c, look, mem):
+		if r.dead(c, look, mem) {
 			if c.leavesHolder() {
 				d.Dead = append(d.Dead, c)
 			}
-		case !c.Waiting:
-			holder = older(holder, c)
-		default:
-			ticket = older(ticket, c)
+			continue
+		}
+		if !c.Foreign() {
 			d.Youngest = max(d.Youngest, c.ID)
-			if c.ID < me.ID {
-				d.Ahead++
-			}
+		}
+		if !c.Waiting {
+			holder = older(holder, c)
+			continue
+		}
+		d.Tickets = true
+		ticket = older(ticket, c)
+		if c.ID < me.ID {
+			d.Ahead++
 		}
 	}
 	slices.SortFunc(d.Dead, byID)
@@ -190,7 +194,7 @@ func (r Rules) outcome(look Look, me Me, d Decision, holder *Claim) Outcome {
 		return Blocked
 	case me.Ticket && d.Ahead == 0:
 		return Announce
-	case me.Ticket, me.First && d.Tickets(), d.Ahead > 0:
+	case me.Ticket, me.First && d.Tickets, d.Ahead > 0:
 		// A newcomer goes behind all who wait already, whatever the ids say:
 		// ids are as old as their makers' clocks.
 		return Blocked

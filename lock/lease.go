@@ -44,7 +44,7 @@ func newLease(c *claimant, look Look, d Decision) (*lease, error) {
 		l: c.l, key: c.key, id: c.me.ID, holder: c.holder.Marshal(), rows: c.rows,
 		appending: newTurn(), writing: newTurn(),
 		base: d.Floor, baseAt: look.Sent, ceiling: d.Mine.Ceiling, asked: d.Mine.Ceiling,
-		deadline: c.me.Deadline, renewed: c.sent, looked: look.Sent, tickets: d.Tickets(),
+		deadline: c.me.Deadline, renewed: c.sent, looked: look.Sent, tickets: d.Tickets,
 	}
 	if c.l.rules.Without(lockrules.AnchorSent) {
 		h.baseAt = look.Received
@@ -144,7 +144,7 @@ func (h *lease) look(ctx context.Context) error {
 			h.baseAt = look.Received
 		}
 		h.looked = look.Sent
-		h.tickets = d.Tickets()
+		h.tickets = d.Tickets
 	}
 	h.ceiling = max(h.ceiling, raised)
 	return nil

@@ -32,9 +32,8 @@ type process struct {
 	die    chan struct{} // closed by a kill
 
 	mu      sync.Mutex
-	rng     *rand.Rand
+	luck    *chance
 	stopped time.Duration // until then
-	steps   int
 	dead    bool
 	inside  int
 }
@@ -42,7 +41,7 @@ type process struct {
 func newProcess(w *world, name string) *process {
 	r := w.rand(name)
 	p := &process{
-		w: w, name: name, rng: r, rate: rate(r), die: make(chan struct{}),
+		w: w, name: name, luck: newChance(r.Uint64()), rate: rate(r), die: make(chan struct{}),
 		offset: time.Duration(r.Int64N(int64(1000 * time.Hour))),
 		wall:   time.Duration(r.NormFloat64() * float64(2*time.Second)),
 	}
@@ -50,7 +49,7 @@ func newProcess(w *world, name string) *process {
 		p.wall = time.Duration(r.NormFloat64() * float64(time.Hour))
 	}
 	p.rules = lockrules.Rules{
-		Off: w.mutation.Off, NewID: p.newID, Rand: p.int64N,
+		Off: w.mutation.Off, NewID: p.newID, Rand: func(n int64) int64 { return p.draw("lock").Int64N(n) },
 		Tell: func(e lockrules.Event) { w.books.turn(p, e) },
 	}
 	if w.mutation.OneID {
@@ -80,28 +79,28 @@ func (p *process) LockRules() *lockrules.Rules { return &p.rules }
 func rate(r *rand.Rand) float64 { return 0.955 + 0.09*r.Float64() }
 
 func (p *process) newID() (id [16]byte, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	const epoch = 1_700_000_000_000
 	ms := epoch + (p.w.now() + p.wall).Milliseconds()
 	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<16)
-	binary.BigEndian.PutUint64(id[8:], p.rng.Uint64())
+	binary.BigEndian.PutUint64(id[8:], p.draw("id").Uint64())
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
 	return id, nil
 }
 
-func (p *process) int64N(n int64) int64 {
+// draw gives random numbers for one purpose.
+func (p *process) draw(purpose string) *rand.Rand {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rng.Int64N(n)
+	return p.luck.of(purpose, p.w.now())
 }
 
-func (p *process) chance(of float64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return of > 0 && p.rng.Float64() < of
+// upTo is a random time.
+func (p *process) upTo(d time.Duration) time.Duration {
+	return time.Duration(p.draw("time").Int64N(int64(d)))
 }
+
+func (p *process) chance(of float64) bool { return of > 0 && p.draw("chance").Float64() < of }
 
 // clockAt is what the process's clock says at a moment.
 func (p *process) clockAt(at time.Duration) time.Duration {
@@ -111,27 +110,33 @@ func (p *process) clockAt(at time.Duration) time.Duration {
 // Now implements lock.Clock. The process may be stopped before the clock is
 // read, and before anything is done with what it said.
 func (p *process) Now() time.Duration {
-	p.step()
+	p.step("before the clock")
 	now := p.clockAt(p.w.now())
-	p.step()
+	p.step("after the clock")
 	return now
 }
 
 // step is a place where the process may be stopped, and stays so while it is.
-func (p *process) step() {
-	p.mu.Lock()
-	p.steps++
-	now := p.w.now()
-	if c := &p.w.climate; c.stops > 0 && p.w.calmSince() == 0 && p.rng.Float64() < c.stops {
-		p.stopped = max(p.stopped, now+c.stop(p.rng))
-		p.w.trace("%s: stopped until %s", p, p.stopped)
+func (p *process) step(where string) {
+	if p.w.climate.stops == 0 {
+		return
 	}
-	// Those that were stopped go on one after the other, for the run to be repeatable.
-	until, nth := p.stopped, time.Duration(p.steps%1000)*time.Microsecond
+	p.mu.Lock()
+	now := p.w.now()
+	r := p.luck.of(where, now)
+	if p.w.calmSince() == 0 && r.Float64() < p.w.climate.stops {
+		p.stopped = max(p.stopped, now+p.w.climate.stop(r))
+		p.w.trace("%s: stopped until %s %s", p, p.stopped, where)
+	}
+	until := p.stopped
 	p.mu.Unlock()
 	if until > now {
+		// Those that were stopped go on one after the other, for the run to be repeatable.
+		after := time.Duration(r.Int64N(int64(time.Millisecond)))
 		select {
-		case <-time.After(until - now + nth):
+		case <-time.After(until - now + after):
+		case <-p.w.calm:
+			time.Sleep(after)
 		case <-p.die:
 		}
 	}
@@ -155,16 +160,14 @@ func (p *process) kill() {
 
 // request sends one statement to the server, once.
 func request[T any](ctx context.Context, p *process, what string, execute func() T) (result T, err error) {
-	p.step()
+	p.step("before " + what)
 	if p.isDead() {
 		return result, errKilled
 	}
 	if ctx.Err() != nil {
 		return result, context.Cause(ctx)
 	}
-	p.mu.Lock()
-	plan := p.w.climate.plan(p.rng, p.w.calmSince() != 0)
-	p.mu.Unlock()
+	plan := p.w.climate.plan(p.draw(what), p.w.calmSince() != 0)
 	p.w.trace("%s: sends %s", p, what)
 	answer := make(chan T, 1)
 	if plan.executed {
@@ -183,16 +186,23 @@ func request[T any](ctx context.Context, p *process, what string, execute func()
 	}
 	cut := time.NewTimer(plan.patience)
 	defer cut.Stop()
+	calm := p.w.calm // cuts what was under way
+	if p.w.calmSince() != 0 {
+		calm = nil
+	}
 	select {
 	case result = <-answer:
 	case <-cut.C:
+		err = errCut
+	case <-calm:
+		time.Sleep(p.upTo(time.Millisecond))
 		err = errCut
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-p.die:
 		return result, errKilled
 	}
-	p.step()
+	p.step("after " + what)
 	if p.isDead() {
 		return result, errKilled
 	}
@@ -214,7 +224,7 @@ func statement[T any](ctx context.Context, p *process, what string, execute func
 }
 
 func (p *process) sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d + time.Duration(p.int64N(int64(time.Millisecond))))
+	t := time.NewTimer(d + p.upTo(time.Millisecond))
 	defer t.Stop()
 	select {
 	case <-t.C:

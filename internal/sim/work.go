@@ -16,9 +16,9 @@ const calmRounds = 2
 func (p *process) live() {
 	calm := 0
 	for calm < calmRounds && !p.isDead() {
-		think := time.Duration(p.int64N(int64(2 * time.Second)))
+		think := p.upTo(2 * time.Second)
 		if p.w.climate.idle && p.chance(0.1) && p.w.calmSince() == 0 {
-			think += lockTTL + time.Duration(p.int64N(int64(lockTTL)))
+			think += lockTTL + p.upTo(lockTTL)
 		}
 		if p.sleep(context.Background(), think) != nil {
 			return
@@ -35,7 +35,7 @@ func (p *process) round() bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if p.w.calmSince() == 0 && p.chance(p.w.climate.cancels) {
-		defer time.AfterFunc(time.Duration(p.int64N(int64(p.w.climate.lease))), cancel).Stop()
+		defer time.AfterFunc(p.upTo(p.w.climate.lease), cancel).Stop()
 	}
 	var early *seen
 	if p.w.mutation.ReadFirst {
@@ -61,14 +61,14 @@ func (p *process) round() bool {
 	p.enter(1)
 	defer p.enter(-1)
 	s := &session{p: p, hold: h, lease: p.w.books.held(p, h.ClaimID()), early: early}
-	for range 1 + p.int64N(3) {
+	for range 1 + p.draw("operations").IntN(3) {
 		if err := s.operation(ctx); err != nil {
 			p.w.trace("%s: %v", s.lease, err)
 			if errors.Is(err, lock.ErrLost) || p.isDead() || ctx.Err() != nil {
 				return true
 			}
 		}
-		if p.sleep(ctx, time.Duration(p.int64N(int64(p.w.climate.lease/8)))) != nil {
+		if p.sleep(ctx, p.upTo(p.w.climate.lease/8)) != nil {
 			return true
 		}
 		if p.w.climate.replicas == lagging {
@@ -166,7 +166,7 @@ func (s *session) write(ctx context.Context, isDelete bool, execute func(*write)
 // visit writes without the lock, now and then.
 func (p *process) visit() {
 	perMinute := p.w.climate.outside
-	for perMinute > 0 && p.w.sleep(time.Duration(float64(p.int64N(int64(2*time.Minute)))/perMinute)) {
+	for perMinute > 0 && p.w.sleep(time.Duration(float64(p.upTo(2*time.Minute))/perMinute)) {
 		r, err := statement(context.Background(), p, "a read", p.w.server.read)
 		if err != nil {
 			continue

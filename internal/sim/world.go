@@ -92,8 +92,6 @@ func (w *world) run() {
 	}
 	w.killSome()
 	weather.Wait()
-	w.calmAt.Store(int64(w.now()))
-	w.trace("CALM")
 	if w.rand("last kill").IntN(2) == 0 {
 		w.killHolder()
 	}
@@ -127,6 +125,8 @@ func (w *world) killSome() {
 		}
 		select {
 		case <-over:
+			w.trace("CALM")
+			w.calmAt.Store(int64(w.now()))
 			close(w.calm)
 			return
 		case <-next:
