@@ -20,7 +20,7 @@ func (o Options) config() clickhouse.Config {
 		ConnectTimeout: o.ConnectTimeout, SendReceiveTimeout: o.SendReceiveTimeout, ServerSettings: o.ServerSettings,
 		Schema: o.Schema, Table: o.Table, CreateTables: o.CreateTables != "never",
 		Cluster: o.Cluster, Engine: o.Engine, AsyncInsert: o.AsyncInsert, HistoryDays: o.HistoryDays,
-		RetryFor: o.Lock.Wait, Logger: o.Logger,
+		RetryFor: o.Lock.Wait, Logger: o.Logger, Progress: o.Progress,
 	}
 }
 
@@ -67,6 +67,9 @@ func lockedError(busy *lock.BusyError) error {
 	e := &LockedError{
 		ID: busy.Key, ClaimID: c.ID, Holder: c.Holder, Since: c.Holder.AcquiredAt,
 		Seen: c.LockedAt.Time(), FreeAt: c.ExpiresAt.Time(), Waited: busy.Waited,
+	}
+	if busy.Now != 0 {
+		e.Now = busy.Now.Time()
 	}
 	if e.Since.IsZero() {
 		e.Since = e.Seen

@@ -3,6 +3,7 @@ package chstate
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -78,14 +79,46 @@ type LockedError struct {
 	Since   time.Time     // since when it is held, by the holder's clock
 	Seen    time.Time     // its last sign of life, by the server's clock
 	FreeAt  time.Time     // when it frees itself unless renewed, by the server's clock
+	Now     time.Time     // the server's clock when this was read; zero when the holder is this process
 	Waited  time.Duration // how long was waited for it
 }
 
 // Error names the state id, the holder, and the way out, on one line.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("state %q is locked by %s, since %s, last heard of %s; waited %s. It frees itself at %s unless renewed — "+
-		"wait for that run to end, raise lock_wait_seconds, or, when you are sure that it is dead, wait until that time",
-		e.ID, e.who(), stamp(e.Since), stamp(e.Seen), e.Waited.Round(100*time.Millisecond), stamp(e.FreeAt))
+	return fmt.Sprintf("%s is locked by %s, since %s, last heard of %s; waited %s. It frees itself at %s unless renewed — "+
+		"wait for that run to end, raise lock_wait_seconds, or, when you are sure that it is dead, break it: %s",
+		lockName(e.ID), e.who(), since(e.Since, e.Now), since(e.Seen, e.Now), e.Waited.Round(100*time.Millisecond), stamp(e.FreeAt),
+		releaseCommand(e.ID, e.ClaimID))
+}
+
+// releaseCommand is what breaks one claim, as a POSIX shell takes it.
+func releaseCommand(key, claimID string) string {
+	var id string
+	if claimID != "" {
+		id = " --id '" + claimID + "'" // shells read "!" otherwise
+	}
+	if strings.HasPrefix(key, "-") {
+		return "chstate lock release" + id + " -- " + shellQuote(key)
+	}
+	return "chstate lock release " + shellQuote(key) + id
+}
+
+// shellQuote quotes what needs it.
+func shellQuote(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[\w:@%+=,./-]+$`)
+
+// since gives a moment and, where the present is known, how long ago it was.
+func since(t, now time.Time) string {
+	if now.IsZero() {
+		return stamp(t)
+	}
+	return fmt.Sprintf("%s (%s ago)", stamp(t), max(now.Sub(t), 0).Round(time.Second))
 }
 
 func (e *LockedError) who() string {

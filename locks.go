@@ -24,6 +24,9 @@ type LockInfo struct {
 	claim lock.Claim
 }
 
+// ReleaseCommand is what an operator types to break exactly this claim.
+func (l LockInfo) ReleaseCommand() string { return releaseCommand(l.ID, l.ClaimID) }
+
 // Locks gives the claims that are live, by state id, the oldest first. A
 // holder that died within its lease is among them.
 func (s *Store) Locks(ctx context.Context) ([]LockInfo, error) {
@@ -91,7 +94,7 @@ func (s *Store) BreakLock(ctx context.Context, id, claimID string) ([]LockInfo, 
 		if l.claim.Foreign() {
 			err = s.db.DropClaim(ctx, id, l.ClaimID)
 		} else {
-			err = s.db.LockLog().Append(ctx, id, l.claim.Tombstone())
+			err = lock.Break(ctx, s.db.LockLog(), id, l.claim, s.holder)
 		}
 		if err != nil {
 			return nil, s.wrap(err, "break the lock of state %q", id)

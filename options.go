@@ -53,10 +53,14 @@ type Options struct {
 
 	Lock LockOptions
 
-	// Command and Version tell other waiters what holds a lock ("meltano run …", "chstate 1.0.0").
+	// Command and Version tell other waiters what holds a lock ("meltano run …", "1.0.0").
 	Command, Version string
-	// Logger gets notices (waiting for a lock, retrying); nil drops them.
+	// Logger gets notices (waiting for a lock, retrying), and at level Debug each
+	// statement with its time; nil drops them.
 	Logger *slog.Logger
+	// Progress, where it is set, is told by Export, SetAll and ClearAll how many
+	// states are done, of how many (0: not known). It must not block.
+	Progress func(done, total int)
 }
 
 // TLS says how the server's certificate is checked, and what certificate to show it.

@@ -22,7 +22,8 @@ type Store struct {
 	opts   Options
 	db     *clickhouse.DB
 	locker *lock.Locker
-	by     string // who writes, for the history
+	holder lock.Holder // who we are, for others
+	by     string      // the same on one line, for the history
 }
 
 // Open checks the options and gives the store. It does not connect: the first
@@ -38,7 +39,7 @@ func Open(_ context.Context, o Options) (*Store, error) {
 		return nil, &Error{Kind: ErrSettings, Op: "use the settings", Reason: err.Error(), Err: err}
 	}
 	holder := lock.CurrentHolder(o.Command, o.Version)
-	s := &Store{opts: o, db: db, by: fmt.Sprintf("%s@%s", holder.User, holder.Host)}
+	s := &Store{opts: o, db: db, holder: holder, by: fmt.Sprintf("%s@%s", holder.User, holder.Host)}
 	if o.Command != "" {
 		s.by += ": " + o.Command
 	}
@@ -195,7 +196,7 @@ func (s *Store) SetAll(ctx context.Context, states iter.Seq2[State, error]) (int
 		place[row.ID] = len(rows)
 		rows = append(rows, row)
 	}
-	for len(rows) > 0 {
+	for total := len(rows); len(rows) > 0; {
 		end, size := 0, 0
 		for end < len(rows) && end < setBatch && (end == 0 || size < setBatchBytes) {
 			size += len(rows[end].Partial) + len(rows[end].Completed)
@@ -205,6 +206,7 @@ func (s *Store) SetAll(ctx context.Context, states iter.Seq2[State, error]) (int
 			return 0, err
 		}
 		rows = rows[end:]
+		s.progress(total-len(rows), total)
 	}
 	return n, nil
 }
@@ -242,5 +244,5 @@ func (s *Store) Close() error {
 // tellWait says who is in the way.
 func (s *Store) tellWait(w lock.Wait) {
 	busy := lockedError(&lock.BusyError{Wait: w}).(*LockedError)
-	s.opts.Logger.Warn(fmt.Sprintf("waiting for the lock of state %q, held by %s since %s", busy.ID, busy.who(), stamp(busy.Since)))
+	s.opts.Logger.Warn(fmt.Sprintf("waiting for the lock of %s, held by %s since %s", lockName(busy.ID), busy.who(), since(busy.Since, busy.Now)))
 }

@@ -50,6 +50,8 @@ type Config struct {
 	// the context bounds it too.
 	RetryFor time.Duration
 	Logger   *slog.Logger // nil drops notices
+	// Progress is told by Clear how many states are gone, of how many; nil drops it.
+	Progress func(done, total int)
 }
 
 // DB is one set of tables. It may be used by many goroutines at once.
