@@ -56,6 +56,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			schema := chtest.Schema(t)
 			env.Setenv("CASES", cases)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each run of the tool sleeps a second at its end
 			env.Setenv("SCHEMA", schema)
 			env.Setenv("CH_HOST", server.Host)
 			env.Setenv("CH_PORT", strconv.Itoa(server.Port))
