@@ -53,6 +53,40 @@ func TestCurlDatabase(t *testing.T) {
 	equal(t, "the next request's", curl(t, e.url, "-d", "SELECT currentDatabase()"), "default\n")
 	out := curl(t, "-i", e.url+"/?database=nowhere", "-d", "SELECT 1")
 	contains(t, "missing", out, "404 Not Found", "X-ClickHouse-Exception-Code: 81", "UNKNOWN_DATABASE")
+	e.query(t, "DROP DATABASE `other db` SYNC")
+	contains(t, "dropped", curl(t, e.url+"/?database=other+db", "-d", "SELECT 1"), "Code: 81.")
+}
+
+func TestRequestsLeaveNoTrace(t *testing.T) {
+	e := start(t, t.TempDir(), nil)
+	e.query(t, "CREATE DATABASE d")
+	e.query(t, "CREATE TABLE d.t (n UInt8) ENGINE = Memory")
+	look := "SELECT currentDatabase(), getSetting('max_threads') = 7, getSetting('log_comment'), (SELECT groupArray((name, value)) FROM system.settings WHERE changed) FORMAT TSVRaw"
+	want := e.query(t, look)
+	contains(t, "nothing set", want, "default\t0\t\t[", "input_format_parallel_parsing")
+	for _, c := range []struct{ url, statement string }{
+		{"?max_threads=7&log_comment=x", "SELECT 1"},
+		{"?max_threads=7&database=d", "SELECT n FROM t"},
+		{"?log_comment=it's&database=d", "INSERT INTO t VALUES (1)"},
+		{"", "SELECT 1 SETTINGS max_threads = 7"},
+		{"", "SET max_threads = 7"},
+		{"", "USE d"},
+		{"?readonly=1", "SELECT 1"},
+		{"?compatibility=23.8", "SELECT 1"},
+		{"?implicit_select=1&input_format_parallel_parsing=1", "SELECT 1"},
+		{"?max_threads=7&nonsense=1", "SELECT 1"},
+		{"?max_threads=7", "SELECT * FROM nowhere"},
+		{"", "CREATE TEMPORARY TABLE mine (n UInt8)"},
+	} {
+		_, _ = post(e.url+"/"+c.url, c.statement) // some fail, and leave no trace either
+		// More often than there are connections waiting.
+		for range 6 {
+			equal(t, "after "+c.url+" "+c.statement, e.query(t, look), want)
+		}
+	}
+	if _, err := post(e.url, "SELECT * FROM mine"); err == nil {
+		t.Error("a temporary table outlives its request")
+	}
 }
 
 func TestCurlFormats(t *testing.T) {

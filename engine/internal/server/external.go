@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/chstate/chstate/engine/internal/chdb"
 )
 
 // externalTable is a table that a request brings along, as a file of a form.
@@ -60,13 +58,13 @@ func isForm(r *http.Request) bool {
 }
 
 // createExternal makes the tables, for this connection only.
-func (s *Server) createExternal(conn *chdb.Conn, tables []externalTable, values url.Values) error {
+func (s *Server) createExternal(l *link, tables []externalTable, values url.Values) error {
 	for _, t := range tables {
 		structure, err := tableStructure(t.name, values)
 		if err != nil {
 			return err
 		}
-		if err := conn.Exec(fmt.Sprintf("CREATE TEMPORARY TABLE %s (%s) ENGINE = Memory", quoteName(t.name), structure)); err != nil {
+		if err := l.createTemporary(t.name, structure); err != nil {
 			return err
 		}
 		if len(t.data) == 0 {
@@ -76,7 +74,7 @@ func (s *Server) createExternal(conn *chdb.Conn, tables []externalTable, values 
 		if err != nil {
 			return err
 		}
-		err = conn.Exec(fmt.Sprintf("INSERT INTO %s FROM INFILE %s COMPRESSION 'none' FORMAT %s",
+		err = l.conn.Exec(fmt.Sprintf("INSERT INTO %s FROM INFILE %s COMPRESSION 'none' FORMAT %s",
 			quoteName(t.name), quote(path), firstOf(values.Get(t.name+"_format"), "TabSeparated")))
 		remove()
 		if err != nil {
@@ -111,8 +109,8 @@ func tableStructure(name string, values url.Values) (string, error) {
 	return strings.Join(columns, ", "), nil
 }
 
-func dropExternal(conn *chdb.Conn, tables []externalTable) {
+func dropExternal(l *link, tables []externalTable) {
 	for _, t := range tables {
-		_ = conn.Exec("DROP TEMPORARY TABLE IF EXISTS " + quoteName(t.name))
+		_ = l.conn.Exec("DROP TEMPORARY TABLE IF EXISTS " + quoteName(t.name))
 	}
 }

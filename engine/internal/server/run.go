@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/chstate/chstate/engine/internal/chdb"
@@ -22,52 +23,27 @@ const statementLimit = 1 << 20
 type run struct {
 	server  *Server
 	q       *request
-	conn    *chdb.Conn
+	link    *link
 	session *session // nil for a connection of the request's own
 	out     *output
+
+	// traceless says that the statement left nothing on the connection.
+	traceless bool
 }
 
 // prepare brings the connection into the state that the request asks for.
 func (r *run) prepare(tables []externalTable, values url.Values) error {
-	if r.session != nil {
-		if err := r.session.restore(r.q); err != nil {
-			return err
-		}
-	}
-	if err := r.configure(r.conn); err != nil {
+	if err := r.link.configure(r.q); err != nil {
 		return err
 	}
-	if err := r.server.createExternal(r.conn, tables, values); err != nil {
+	if err := r.server.createExternal(r.link, tables, values); err != nil {
 		return err
 	}
 	if r.q.readOnly && r.session == nil && r.q.setting("readonly", "0") == "0" {
 		// Cannot be taken back, so only on a connection that nobody else gets.
-		return r.conn.Exec("SET readonly = 2")
+		return r.link.conn.Exec("SET readonly = 2")
 	}
 	return nil
-}
-
-// configure applies the URL's settings and database.
-func (r *run) configure(conn *chdb.Conn) error {
-	if len(r.q.settings) > 0 {
-		assignments := make([]string, len(r.q.settings))
-		for i, s := range r.q.settings {
-			assignments[i] = s.name + " = " + quote(s.value)
-		}
-		if err := conn.Exec("SET " + strings.Join(assignments, ", ")); err != nil {
-			return err
-		}
-		if r.session != nil && conn == r.conn {
-			r.session.applied = r.q.settings
-		}
-	}
-	if r.q.database == "" {
-		return nil
-	}
-	if r.session != nil && conn == r.conn {
-		r.session.moved = true
-	}
-	return conn.Exec("USE " + quoteName(r.q.database))
 }
 
 // execute reads the statement's text and runs it.
@@ -96,11 +72,21 @@ func (r *run) execute(ctx context.Context, text io.Reader) (chdb.Stats, error) {
 			stats, err = r.whole(statement, head)
 		}
 	}
-	if err == nil && r.session != nil {
+	if err != nil {
+		return stats, err
+	}
+	if r.session != nil {
 		r.session.remember(statement)
 	}
-	return stats, err
+	// A SETTINGS clause should not outlast its statement; better not to rely on it.
+	if statement.Insert != nil {
+		head = head[:statement.Insert.Data]
+	}
+	r.traceless = (statement.Selects() || statement.Verb == "INSERT") && !settingsClause.Match(head)
+	return stats, nil
 }
+
+var settingsClause = regexp.MustCompile(`(?i)\bSETTINGS\b`)
 
 // allowed refuses what a server refuses and the embedded engine would do.
 func (r *run) allowed(statement sqltext.Statement) error {
@@ -124,7 +110,7 @@ func (r *run) insert(insert *sqltext.Insert, head []byte, rest io.Reader) (chdb.
 		return chdb.Stats{}, readError(err)
 	}
 	defer remove()
-	_, stats, err := r.conn.Query(insert.FromFile(head, quote(path)), "Null", r.q.params...)
+	_, stats, err := r.link.conn.Query(insert.FromFile(head, quote(path)), "Null", r.q.params...)
 	return stats, withoutFile(err, path)
 }
 
@@ -143,7 +129,7 @@ func withoutFile(err error, path string) error {
 // results of SHOW, DESCRIBE and their like.
 func (r *run) whole(statement sqltext.Statement, text []byte) (chdb.Stats, error) {
 	r.describe(firstOf(statement.Format, r.q.format))
-	data, stats, err := r.conn.Query(text, r.q.format, r.q.params...)
+	data, stats, err := r.link.conn.Query(text, r.q.format, r.q.params...)
 	if err != nil {
 		return stats, err
 	}
@@ -161,7 +147,7 @@ func (r *run) whole(statement sqltext.Statement, text []byte) (chdb.Stats, error
 // stream runs a SELECT and sends its result block by block.
 func (r *run) stream(ctx context.Context, statement sqltext.Statement, text []byte) (chdb.Stats, error) {
 	r.describe(firstOf(statement.Format, r.q.format))
-	stream, err := r.conn.Stream(text, r.q.format, r.q.params...)
+	stream, err := r.link.conn.Stream(text, r.q.format, r.q.params...)
 	if err != nil {
 		return chdb.Stats{}, err
 	}
@@ -208,17 +194,17 @@ func (r *run) zones(statement sqltext.Statement, text, block []byte) map[string]
 	if statement.FormatEnd > 0 {
 		query = append(query[:statement.FormatStart], text[statement.FormatEnd:statement.End]...)
 	}
-	conn, err := r.server.engine.Fresh()
+	other, err := r.server.engine.take()
 	if err != nil {
 		return nil
 	}
-	defer r.server.engine.Release(conn)
-	if err := r.configure(conn); err != nil {
+	defer r.server.engine.discard(other)
+	if err := other.configure(r.q); err != nil {
 		return nil
 	}
 	// On failure (a temporary table of this request, say) the columns go out
 	// without zones.
-	rows, _, err := conn.Query(fmt.Appendf(nil, "DESCRIBE TABLE (%s\n)", query), "TSVRaw", r.q.params...)
+	rows, _, err := other.conn.Query(fmt.Appendf(nil, "DESCRIBE TABLE (%s\n)", query), "TSVRaw", r.q.params...)
 	if err != nil {
 		return nil
 	}

@@ -156,15 +156,21 @@ func (s *Server) execute(ctx context.Context, out *output, q *request, tables []
 			return chdb.Stats{}, err
 		}
 		defer s.sessions.release(open, q)
-		run.session, run.conn = open, open.conn
-		defer dropExternal(open.conn, tables)
+		run.session, run.link = open, open.link
+		defer dropExternal(open.link, tables)
 	} else {
-		conn, err := s.engine.Fresh()
+		l, err := s.engine.take()
 		if err != nil {
 			return chdb.Stats{}, err
 		}
-		defer s.engine.Release(conn)
-		run.conn = conn
+		run.link = l
+		defer func() {
+			if run.traceless && len(tables) == 0 && q.reusable() {
+				s.engine.giveBack(l)
+			} else {
+				s.engine.discard(l)
+			}
+		}()
 	}
 	if err := run.prepare(tables, values); err != nil {
 		return chdb.Stats{}, err

@@ -1,13 +1,9 @@
 package server
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/chstate/chstate/engine/internal/chdb"
 	"github.com/chstate/chstate/engine/internal/sqltext"
 )
 
@@ -15,15 +11,10 @@ import (
 // SET, USE and temporary tables last from one to the next. What a request's URL
 // sets does not last, as in ClickHouse.
 type session struct {
+	*link
 	id      string
-	conn    *chdb.Conn
 	busy    bool
 	expires *time.Timer
-
-	set      map[string]string // by SET, as literals
-	database string            // by USE, as written
-	applied  []setting         // by the last request's URL
-	moved    bool              // the last request's URL named a database
 }
 
 // sessions are the open ones.
@@ -53,11 +44,11 @@ func (s *sessions) acquire(q *request) (*session, error) {
 	if q.sessionCheck {
 		return nil, codeNoSession.errorf("Session %s not found", q.session)
 	}
-	conn, err := s.engine.Fresh()
+	l, err := s.engine.take()
 	if err != nil {
 		return nil, err
 	}
-	open := &session{id: q.session, conn: conn, busy: true, set: map[string]string{}, database: "default"}
+	open := &session{link: l, id: q.session, busy: true}
 	open.expires = time.AfterFunc(time.Hour, func() { s.expire(open) })
 	open.expires.Stop()
 	s.byID[q.session] = open
@@ -87,7 +78,7 @@ func (s *sessions) expire(open *session) {
 func (s *sessions) drop(open *session) {
 	delete(s.byID, open.id)
 	open.expires.Stop()
-	s.engine.Release(open.conn)
+	s.engine.discard(open.link)
 }
 
 // close ends every session that no request uses.
@@ -101,39 +92,12 @@ func (s *sessions) close() {
 	}
 }
 
-// restore takes back what the URL of the request before this one set, unless the
-// new one sets the same again.
-func (s *session) restore(q *request) error {
-	var undo []string
-	for _, old := range s.applied {
-		if slices.ContainsFunc(q.settings, func(n setting) bool { return n.name == old.name }) {
-			continue
-		}
-		value, ok := s.set[old.name]
-		if !ok {
-			value = "DEFAULT"
-		}
-		undo = append(undo, fmt.Sprintf("%s = %s", old.name, value))
-	}
-	s.applied = nil
-	if len(undo) > 0 {
-		if err := s.conn.Exec("SET " + strings.Join(undo, ", ")); err != nil {
-			return err
-		}
-	}
-	if s.moved && q.database == "" {
-		s.moved = false
-		return s.conn.Exec("USE " + s.database)
-	}
-	return nil
-}
-
 // remember notes what a statement that succeeded changed for those to come.
 func (s *session) remember(statement sqltext.Statement) {
 	for name, value := range statement.Settings {
 		s.set[name] = value
 	}
 	if statement.Verb == "USE" && statement.Database != "" {
-		s.database = statement.Database
+		s.home, s.away = statement.Database, ""
 	}
 }
