@@ -95,9 +95,11 @@ func (db *DB) connector() error {
 	default:
 		return &Error{Kind: Invalid, Reason: fmt.Sprintf("protocol %q is not known", cfg.Protocol), Advice: "use http or native"}
 	}
-	if db.conn, err = clickhouse.Open(o); err != nil {
+	conn, err := clickhouse.Open(o)
+	if err != nil {
 		return &Error{Kind: Connect, Target: db.Target(), Reason: err.Error(), Err: err}
 	}
+	db.conn = tracing(conn, db.log)
 	return nil
 }
 
