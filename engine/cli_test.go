@@ -149,3 +149,20 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	pool.AppendCertsFromPEM(certPEM)
 	return certFile, keyFile, pool
 }
+
+func TestConfigFile(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.xml")
+	must(t, os.WriteFile(config, []byte("<clickhouse><macros><shard>from the file</shard></macros></clickhouse>"), 0o600))
+	e := start(t, t.TempDir(), nil, "--config-file", config)
+	equal(t, "macro", e.query(t, "SELECT getMacro('shard')"), "from the file")
+}
+
+func TestConfigInWorkingFolderIsNotTaken(t *testing.T) {
+	work := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(work, "config.xml"), []byte("<clickhouse><macros><shard>found</shard></macros></clickhouse>"), 0o600))
+	t.Chdir(work)
+	e := start(t, "data", nil)
+	if text, err := post(e.url, "SELECT getMacro('shard')"); err == nil {
+		t.Errorf("the macro is %q", text)
+	}
+}

@@ -34,6 +34,8 @@ fi
 sha256() { sha256sum "$1" | cut -d' ' -f1; }
 
 mkdir -p "$cache"
+# What a killed run left.
+find "$cache" -maxdepth 1 -name '.fetch.*' -mmin +60 -exec rm -rf {} +
 work=$(mktemp -d "$cache/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT

@@ -101,12 +101,19 @@ func shutDown(web *http.Server, front *server.Server, engine *server.Engine, log
 		os.Exit(exitOK)
 	})
 	defer watchdog.Stop()
-	if err := drain(web, drainTime); err != nil {
+	if drain(web, drainTime) != nil {
 		log.Info("telling running statements to stop")
-		go func() { _ = engine.KillAll() }()
-		if err := drain(web, killTime); err != nil {
-			_ = web.Close()
-			log.Warn("statements still run; leaving without them")
+		killed := make(chan error, 1)
+		go func() { killed <- engine.KillAll() }()
+		err := drain(web, killTime)
+		select {
+		case killErr := <-killed:
+			err = errors.Join(err, killErr)
+		default:
+			err = errors.Join(err, errors.New("the engine is busy"))
+		}
+		if err != nil {
+			log.Warn("statements still run; leaving without them", "error", err)
 			os.Exit(exitOK)
 		}
 	}

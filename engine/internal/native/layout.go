@@ -87,6 +87,20 @@ func (text) values(c *cursor, rows int) error {
 	return nil
 }
 
+// jsonText is JSON written as text (output_format_native_write_json_as_string).
+type jsonText struct{ text }
+
+func (jsonText) prefix(c *cursor) error {
+	version, err := c.uint64()
+	if err != nil {
+		return err
+	}
+	if version != 1 {
+		return &UnsupportedError{Type: "JSON (without output_format_native_write_json_as_string=1)"}
+	}
+	return nil
+}
+
 type nullable struct{ inner column }
 
 func (n nullable) prefix(c *cursor) error { return n.inner.prefix(c) }

@@ -48,6 +48,7 @@ func TestLayouts(t *testing.T) {
 		{"Array(LowCardinality(String))", 1, word(1) + word(0)},
 		{"SimpleAggregateFunction(max, UInt32)", 1, "1234"},
 		{"Variant(String, UInt8)", 3, word(0) + "\x00\xff\x01" + "\x01a" + "b"},
+		{"JSON", 1, word(1) + "\x02{}"},
 		{"Point", 1, "1234567812345678"},
 		{"Polygon", 1, word(1) + word(1) + "1234567812345678"},
 	} {

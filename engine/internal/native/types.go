@@ -58,6 +58,8 @@ func parseType(name string) (column, error) {
 	switch head {
 	case "String":
 		return text{}, nil
+	case "JSON":
+		return jsonText{}, nil
 	case "FixedString":
 		if len(args) == 1 {
 			if n, err := strconv.Atoi(args[0]); err == nil {
