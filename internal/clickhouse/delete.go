@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,11 +41,10 @@ func (db *DB) remove(ctx context.Context, s *server, table string, condition fun
 	limited, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
 	var v values
-	text := "DELETE FROM " + db.names.qualified(table) + db.names.cluster + " WHERE " + condition(&v)
+	text := "DELETE FROM " + db.names.qualified(table) + " WHERE " + condition(&v)
 	failed := db.execute(limited, s, forDelete, statement{text: text, args: v})
-	var e *Error
+	e := explained(failed)
 	if failed != nil {
-		errors.As(failed, &e)
 		// Unfinished (another replica is away, another mutation fails) or not
 		// answered: the rows may be gone all the same, or soon.
 		if e == nil || (e.Code != codeUnfinished && limited.Err() == nil) || ctx.Err() != nil {
@@ -121,6 +119,9 @@ func (db *DB) stuck(ctx context.Context, s *server, table string, cause *Error) 
 // take statements of 256 KiB.
 const clearChunk = 160 << 10
 
+// beforeAll is a moment before any that a DateTime64 can hold.
+const beforeAll = "toInt64(-100000000000000)"
+
 // Clear archives all states and removes those that are there now; it gives
 // their number. A state written meanwhile stays.
 func (db *DB) Clear(ctx context.Context, by string) (int, error) {
@@ -156,7 +157,7 @@ func (db *DB) Clear(ctx context.Context, by string) (int, error) {
 			versions.WriteString(strconv.FormatInt(there[end].at, 10))
 		}
 		// Each id up to the version that it had, and no further.
-		condition := "toUnixTimestamp64Milli(updated_at) <= transform(state_id, [" + ids.String() + "], [" + versions.String() + "], toInt64(-1))"
+		condition := "toUnixTimestamp64Milli(updated_at) <= transform(state_id, [" + ids.String() + "], CAST([" + versions.String() + "], 'Array(Int64)'), " + beforeAll + ")"
 		if end-start < len(there) {
 			condition = "state_id BETWEEN " + quoteString(there[start].id) + " AND " + quoteString(there[end-1].id) + " AND " + condition
 		}
@@ -164,6 +165,9 @@ func (db *DB) Clear(ctx context.Context, by string) (int, error) {
 			return 0, err
 		}
 		start = end
+		if db.cfg.Progress != nil {
+			db.cfg.Progress(start, len(there))
+		}
 	}
 	return len(there), nil
 }

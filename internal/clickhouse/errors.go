@@ -67,6 +67,15 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// explained gives the Error in err, nil when there is none.
+func explained(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
 // interrupted is the failure of a request whose context ended.
 func (db *DB) interrupted(ctx context.Context) *Error {
 	e := &Error{Kind: Busy, Target: db.Target(), Err: context.Cause(ctx)}

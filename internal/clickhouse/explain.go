@@ -22,14 +22,12 @@ const (
 	codeUnknownTable      = 60
 	codeTableExists       = 57
 	codeUnknownDatabase   = 81
-	codeDatabaseExists    = 82
+	codeTableDropped      = 218
 	codeUnknownSetting    = 115
 	codeReadOnly          = 164
 	codeUnfinished        = 341
-	codeNotImplemented    = 48
 	codeConstraint        = 452
 	codeAccessDenied      = 497
-	codeAuthentication    = 516
 	codeProjectionForbids = 344
 )
 
@@ -63,8 +61,7 @@ var passingCodes = map[int]string{
 
 // explain turns whatever clickhouse-go gave into an Error.
 func (db *DB) explain(ctx context.Context, err error) *Error {
-	var ours *Error
-	if errors.As(err, &ours) {
+	if ours := explained(err); ours != nil {
 		return ours
 	}
 	if ctx.Err() != nil {
@@ -150,7 +147,7 @@ func exceptionText(x *clickhouse.Exception) string {
 	return strings.TrimSuffix(oneLine(s), ".")
 }
 
-var neededGrant = regexp.MustCompile("(?s)have (?:the )?grant (.+?)(?:\\.\\s|\\.$|\\. \\(| \\(ACCESS|$)")
+var neededGrant = regexp.MustCompile(`(?s)have (?:the )?grant (.+?)(?:\.\s|\.$|$)`)
 
 func (db *DB) grantAdvice(message string) string {
 	m := neededGrant.FindStringSubmatch(exceptionTail.ReplaceAllString(message, ""))

@@ -147,9 +147,9 @@ func TestR10(t *testing.T) {
 		t.Fatal(getErr)
 	}
 	if err != nil {
-		e := wantKind(t, err, Server, "projection")
-		if e.Code != 344 || !found {
-			t.Errorf("code %d, found %t", e.Code, found)
+		wantKind(t, err, Server, "projection")
+		if code := explained(err).Code; code != 344 || !found {
+			t.Errorf("code %d, found %t", code, found)
 		}
 		return
 	}

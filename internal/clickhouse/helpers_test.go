@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +11,10 @@ import (
 
 // wantKind checks an error's kind, that its text has the parts, and that it is
 // one line without a secret.
-func wantKind(t testing.TB, err error, kind Kind, parts ...string) *Error {
+func wantKind(t testing.TB, err error, kind Kind, parts ...string) {
 	t.Helper()
-	var e *Error
-	if !errors.As(err, &e) {
+	e := explained(err)
+	if e == nil {
 		t.Fatalf("got %v, want an *Error of kind %s", err, kind)
 	}
 	if e.Kind != kind {
@@ -35,7 +34,6 @@ func wantKind(t testing.TB, err error, kind Kind, parts ...string) *Error {
 			t.Errorf("the message holds a secret: %s", text)
 		}
 	}
-	return e
 }
 
 func sqlOn(t testing.TB, _ *DB, statement string) string {

@@ -14,7 +14,10 @@ func InitSQL(cfg Config) (string, error) {
 	}
 	n := cfg.names()
 	engine := cfg.engine("", false)
-	user := quoteIdent(cfg.User)
+	user, grant := quoteIdent(cfg.User), "GRANT"
+	if cfg.User == "" {
+		user, grant = "`the user`", "-- GRANT" // nobody is named yet
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- Tables of chstate. Run this as a user who may create and grant.\n")
 	fmt.Fprintf(&b, "CREATE DATABASE IF NOT EXISTS %s%s;\n", quoteIdent(n.schema), n.cluster)
@@ -23,10 +26,10 @@ func InitSQL(cfg Config) (string, error) {
 	}
 	fmt.Fprintf(&b, "\n-- Reading, writing and locking states.\n")
 	for _, want := range cfg.wanted() {
-		fmt.Fprintf(&b, "GRANT%s SELECT, INSERT ON %s TO %s;\n", n.cluster, n.qualified(want.name), user)
+		fmt.Fprintf(&b, "%s%s SELECT, INSERT ON %s TO %s;\n", grant, n.cluster, n.qualified(want.name), user)
 	}
 	fmt.Fprintf(&b, "\n-- Deleting states (`chstate clear`, `meltano state clear`).\n")
-	fmt.Fprintf(&b, "GRANT%s ALTER DELETE ON %s TO %s;\n", n.cluster, n.State(), user)
+	fmt.Fprintf(&b, "%s%s ALTER DELETE ON %s TO %s;\n", grant, n.cluster, n.State(), user)
 	if cfg.Cluster != "" {
 		fmt.Fprintf(&b, "\n-- Only for a user who makes the tables himself: statements ON CLUSTER need this.\n-- GRANT CLUSTER ON *.* TO %s;\n", user)
 	}

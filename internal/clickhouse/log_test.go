@@ -122,8 +122,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 
 	db := openWith(t, cfg)
-	for range db.IDs(ctx, "") {
-		t.Fatal("not empty")
+	for id, err := range db.IDs(ctx, "") {
+		t.Fatal("not empty", id, err)
 	}
 	if got, want := w.kinds(), "hello probe SELECT"; got != want {
 		t.Errorf("a list sends %q, want %q", got, want)

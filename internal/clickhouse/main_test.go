@@ -83,7 +83,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		return r.kind() == "INSERT" && exception(out, 62, "SYNTAX_ERROR", "no")
 	})
 	wantKind(t, db.Insert(ctx, Row{ID: "a", Completed: make([]byte, 5<<20), UpdatedAt: 2}), Server, "62 SYNTAX_ERROR")
-	w.on(func(out http.ResponseWriter, r request) bool {
+	w.on(func(http.ResponseWriter, request) bool {
 		cancel()
 		return false
 	})

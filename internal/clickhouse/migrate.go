@@ -186,7 +186,7 @@ func (db *DB) finishMigration(ctx context.Context, s *server, name string) error
 // tidy takes a table that cannot be dropped for no failure: its rows are
 // copied, and who may drop it will.
 func (db *DB) tidy(err error, name string) error {
-	if e, ok := err.(*Error); ok && (e.Kind == Denied || e.Kind == ReadOnly) {
+	if e := explained(err); e != nil && (e.Kind == Denied || e.Kind == ReadOnly) {
 		db.log.Warn("a table that is no longer needed cannot be dropped", "table", db.names.plain(name), "because", e.Reason)
 		return nil
 	}
@@ -243,7 +243,7 @@ func (db *DB) pause(ctx context.Context, d time.Duration) error {
 }
 
 func (db *DB) refusedMigration(err error) error {
-	if e, ok := err.(*Error); ok && (e.Kind == Denied || e.Kind == ReadOnly || e.Kind == Server) {
+	if e := explained(err); e != nil && (e.Kind == Denied || e.Kind == ReadOnly || e.Kind == Server) {
 		e.Reason = fmt.Sprintf("the older plugin's lock table %s cannot be replaced: %s", db.names.plain(db.names.lock), e.Reason)
 	}
 	return err
@@ -252,9 +252,9 @@ func (db *DB) refusedMigration(err error) error {
 func alreadyThere(err error) bool { return hasCode(err, codeTableExists) }
 
 // gone says that the table was there a moment ago.
-func gone(err error) bool { return hasCode(err, codeUnknownTable) || hasCode(err, 218) }
+func gone(err error) bool { return hasCode(err, codeUnknownTable) || hasCode(err, codeTableDropped) }
 
 func hasCode(err error, code int) bool {
-	e, ok := err.(*Error)
-	return ok && e.Code == code
+	e := explained(err)
+	return e != nil && e.Code == code
 }

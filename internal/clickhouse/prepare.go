@@ -147,8 +147,8 @@ func (db *DB) createMissing(ctx context.Context, s *server) (made bool, err erro
 
 // refusedDDL adds to a refusal what an administrator would do about it.
 func (db *DB) refusedDDL(err error) error {
-	e, ok := err.(*Error)
-	if !ok {
+	e := explained(err)
+	if e == nil {
 		return err
 	}
 	switch e.Kind {

@@ -38,6 +38,9 @@ func (db *DB) runWith(ctx context.Context, r *retrying, s *server, p purpose, se
 			return nil
 		}
 		failure := db.explain(ctx, err)
+		if s != nil && outdated(failure) {
+			db.server.CompareAndSwap(s, nil) // the next call looks anew
+		}
 		if (p == forRead || p == forStream) && settingRefused(failure) && len(settings) > 0 {
 			var x *clickhouse.Exception
 			message := failure.Reason
@@ -62,6 +65,12 @@ func (db *DB) runWith(ctx context.Context, r *retrying, s *server, p purpose, se
 
 func settingRefused(e *Error) bool {
 	return e.Code == codeReadOnly || e.Code == codeConstraint || e.Code == codeUnknownSetting
+}
+
+// outdated says that the server is not what it was when it was looked at: its
+// tables were dropped, or another version runs.
+func outdated(e *Error) bool {
+	return e.Code == codeUnknownTable || e.Code == codeUnknownDatabase || e.Code == codeUnknownSetting
 }
 
 // execute runs a statement that gives no rows.

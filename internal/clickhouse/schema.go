@@ -10,7 +10,6 @@ import (
 // column is one column of a table as it must be.
 type column struct {
 	name, kind, def string
-	also            []string // other types that serve as well
 }
 
 // layout is a table as it must be.
