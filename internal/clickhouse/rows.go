@@ -77,12 +77,8 @@ func (db *DB) newest(ctx context.Context, s *server, ids []string) (now lock.Mil
 	var v values
 	st := statement{text: "SELECT toUInt8(0) AS part, '' AS id, toUnixTimestamp64Milli(now64(3)) AS at"}
 	if len(ids) > 0 {
-		condition, err := st.ids(&v, ids)
-		if err != nil {
-			return 0, nil, err
-		}
 		st.text += " UNION ALL SELECT toUInt8(1), state_id, toUnixTimestamp64Milli(max(updated_at)) FROM " + db.names.State() +
-			" WHERE " + condition + " GROUP BY state_id"
+			" WHERE " + v.ids(ids) + " GROUP BY state_id"
 	}
 	st.args = v
 	type line struct {
@@ -187,11 +183,7 @@ func (db *DB) archive(ctx context.Context, s *server, reason, by string, ids []s
 	st := statement{text: "INSERT INTO " + db.names.History() + " (" + stateFields + ", archived_by, reason) SELECT " +
 		stateFields + ", " + v.text(by) + ", " + v.text(reason) + " FROM " + db.names.State() + " FINAL"}
 	if len(ids) > 0 {
-		condition, err := st.ids(&v, ids)
-		if err != nil {
-			return err
-		}
-		st.text += " WHERE " + condition
+		st.text += " WHERE " + v.ids(ids)
 	}
 	st.args = v
 	return db.execute(ctx, s, forInsert, st)
@@ -202,11 +194,11 @@ func (db *DB) archive(ctx context.Context, s *server, reason, by string, ids []s
 func (db *DB) IDs(ctx context.Context, pattern string) iter.Seq2[string, error] {
 	p := glob.Compile(pattern)
 	return stream(ctx, db, source[string]{
-		statement: func(after string) (statement, error) {
+		statement: func(after string) statement {
 			var v values
 			text := "SELECT DISTINCT state_id FROM " + db.names.State() + where(patternCondition(&v, p), afterCondition(&v, after)) +
 				" ORDER BY state_id"
-			return statement{text: text, args: v}, nil
+			return statement{text: text, args: v}
 		},
 		scan:    func(rows driver.Rows) (id string, err error) { return id, rows.Scan(&id) },
 		key:     func(id string) string { return id },
@@ -220,11 +212,11 @@ func (db *DB) IDs(ctx context.Context, pattern string) iter.Seq2[string, error] 
 func (db *DB) Rows(ctx context.Context, pattern string) iter.Seq2[Row, error] {
 	p := glob.Compile(pattern)
 	return stream(ctx, db, source[Row]{
-		statement: func(after string) (statement, error) {
+		statement: func(after string) statement {
 			var v values
 			text := "SELECT " + rowColumns + " FROM " + db.names.State() + " FINAL" + where(patternCondition(&v, p), afterCondition(&v, after)) +
 				" ORDER BY state_id"
-			return statement{text: text, args: v}, nil
+			return statement{text: text, args: v}
 		},
 		scan:    scanRow,
 		key:     func(r Row) string { return r.ID },
@@ -257,14 +249,11 @@ func (db *DB) rowsOf(ids []string) source[Row] {
 		p = forRead
 	}
 	return source[Row]{
-		statement: func(after string) (statement, error) {
+		statement: func(after string) statement {
 			var v values
-			var st statement
-			condition, err := st.ids(&v, ids)
-			st.text = "SELECT " + rowColumns + " FROM " + db.names.State() + " FINAL" + where(condition, afterCondition(&v, after)) +
+			text := "SELECT " + rowColumns + " FROM " + db.names.State() + " FINAL" + where(v.ids(ids), afterCondition(&v, after)) +
 				" ORDER BY state_id"
-			st.args = v
-			return st, err
+			return statement{text: text, args: v}
 		},
 		scan:    scanRow,
 		key:     func(r Row) string { return r.ID },

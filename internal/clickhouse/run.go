@@ -76,7 +76,7 @@ func outdated(e *Error) bool {
 // execute runs a statement that gives no rows.
 func (db *DB) execute(ctx context.Context, s *server, p purpose, st statement) error {
 	return db.run(ctx, s, p, func(ctx context.Context) error {
-		return db.conn.Exec(clickhouse.Context(ctx, clickhouse.WithExternalTable(st.tables...)), st.text, st.args...)
+		return db.conn.Exec(ctx, st.text, st.args...)
 	})
 }
 
@@ -85,7 +85,7 @@ func collect[T any](ctx context.Context, db *DB, s *server, p purpose, st statem
 	var out []T
 	err := db.run(ctx, s, p, func(ctx context.Context) error {
 		out = nil
-		rows, err := db.conn.Query(clickhouse.Context(ctx, clickhouse.WithExternalTable(st.tables...)), st.text, st.args...)
+		rows, err := db.conn.Query(ctx, st.text, st.args...)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func settingsOf(params url.Values) []string {
 	for name, v := range params {
 		switch {
 		case name == "query", name == "default_format", name == "client_protocol_version", name == "wait_end_of_query",
-			strings.HasPrefix(name, "param_"), strings.HasSuffix(name, "_format"), strings.HasSuffix(name, "_structure"):
+			strings.HasPrefix(name, "param_"):
 		case name == "insert_deduplication_token":
 			out = append(out, name)
 		default:
@@ -188,6 +188,11 @@ func TestN05(t *testing.T) {
 				t.Fatal(row, found, err)
 			}
 			for _, err := range db.Rows(ctx, "*") {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, err := range db.RowsOf(ctx, []string{"a", "b"}) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -2,9 +2,9 @@ package clickhouse
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/ClickHouse/clickhouse-go/v2/ext"
 )
 
 // values collects the parameters of one statement: each method gives the text
@@ -43,45 +43,47 @@ func (v *values) add(s, kind string) string {
 // zone shifts.
 func (v *values) millis(n int64) string { return "fromUnixTimestamp64Milli(" + v.int64(n) + ")" }
 
-// statement is one statement with its parameters and external tables.
+// statement is one statement with its parameters.
 type statement struct {
-	text   string
-	args   []any
-	tables []*ext.Table
+	text string
+	args []any
 }
 
-// idsTable is the external table that carries many state ids in the request's body.
-const idsTable = "_chstate_ids"
+// listBytes bounds the text of a list of ids in one statement: servers take
+// statements of 256 KiB, and it has to hold one id of MaxIDBytes whose every
+// byte is escaped.
+const listBytes = 160 << 10
 
-// ids gives the condition that state_id is one of the ids.
-func (s *statement) ids(v *values, ids []string) (condition string, err error) {
+// ids gives the condition that state_id is one of the ids. Many are literals
+// in the statement's text, which travels in the body: an external table would
+// do as well, but accounts in readonly mode may not be allowed one.
+func (v *values) ids(ids []string) string {
 	if len(ids) == 1 {
-		return "state_id = " + v.text(ids[0]), nil
+		return "state_id = " + v.text(ids[0])
 	}
-	t, err := ext.NewTable(idsTable, ext.Column("state_id", "String"))
-	if err != nil {
-		return "", err
-	}
-	for _, id := range ids {
-		if err := t.Append(id); err != nil {
-			return "", err
+	var b strings.Builder
+	b.WriteString("state_id IN (")
+	for i, id := range ids {
+		if i > 0 {
+			b.WriteByte(',')
 		}
+		b.WriteString(quoteString(id))
 	}
-	s.tables = append(s.tables, t)
-	return "state_id IN (SELECT state_id FROM " + idsTable + ")", nil
+	b.WriteByte(')')
+	return b.String()
 }
 
 // chunks cuts ids into pieces whose text is bounded.
 func chunks(ids []string) [][]string {
-	const most, bytes = 10_000, 1 << 20
 	var out [][]string
 	start, size := 0, 0
 	for i, id := range ids {
-		if i > start && (i-start == most || size+len(id) > bytes) {
+		n := len(quoteString(id)) + 1
+		if i > start && size+n > listBytes {
 			out = append(out, ids[start:i])
 			start, size = i, 0
 		}
-		size += len(id)
+		size += n
 	}
 	if start < len(ids) {
 		out = append(out, ids[start:])

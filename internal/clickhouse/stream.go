@@ -6,7 +6,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/chstate/chstate/internal/glob"
@@ -15,7 +14,7 @@ import (
 // source is a SELECT ordered by state id, which can be taken up again after
 // any id.
 type source[T any] struct {
-	statement func(after string) (statement, error)
+	statement func(after string) statement
 	scan      func(driver.Rows) (T, error)
 	key       func(T) string
 	keep      func(id string) bool // nil keeps all
@@ -35,15 +34,12 @@ func stream[T any](ctx context.Context, db *DB, src source[T]) iter.Seq2[T, erro
 		after, stopped := "", false
 		r := db.retrying()
 		err = db.runWith(ctx, r, s, src.purpose, func(ctx context.Context) error {
-			st, err := src.statement(after)
-			if err != nil {
-				return err
-			}
+			st := src.statement(after)
 			// Closing rows reads the rest of the answer, however long, unless
 			// the request is cancelled first.
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
-			rows, err := db.conn.Query(clickhouse.Context(ctx, clickhouse.WithExternalTable(st.tables...)), st.text, st.args...)
+			rows, err := db.conn.Query(ctx, st.text, st.args...)
 			if err != nil {
 				return err
 			}

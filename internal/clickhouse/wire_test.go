@@ -79,9 +79,6 @@ func newWire(t testing.TB) (*wire, Config) {
 		r := request{params: in.URL.Query(), header: in.Header, body: body}
 		if r.text = r.params.Get("query"); r.text == "" {
 			r.text = string(body)
-			if _, part, ok := strings.Cut(r.text, "name=\"query\"\r\n\r\n"); ok {
-				r.text, _, _ = strings.Cut(part, "\r\n--")
-			}
 		}
 		w.mu.Lock()
 		w.requests = append(w.requests, r)
