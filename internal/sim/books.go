@@ -23,8 +23,7 @@ type books struct {
 	writes  []*write        // acknowledged
 	forward []time.Duration // when the server's clock was set forward by so much that leases look over
 	claims  map[string]*claim
-	waiting map[*process]waits // processes that wait for the lock
-	killed  *lease             // held by a process that was killed in the calm, nobody acquired since
+	killed  *lease // held by a process that was killed in the calm, nobody acquired since
 	killAt  time.Duration
 
 	violations []string
@@ -86,20 +85,24 @@ type claim struct {
 	over   bool
 }
 
-// waits is an Acquire that is going on.
-type waits struct {
-	since time.Duration
-	claim string
-}
-
 func newBooks(w *world) *books {
-	return &books{w: w, looks: map[*lock.Row]look{}, claims: map[string]*claim{}, waiting: map[*process]waits{}}
+	return &books{w: w, looks: map[*lock.Row]look{}, claims: map[string]*claim{}}
 }
 
 func (b *books) violated(promise int, format string, args ...any) {
 	text := fmt.Sprintf("promise %d: ", promise) + fmt.Sprintf(format, args...)
 	b.w.trace("VIOLATION of %s", text)
 	b.violations = append(b.violations, text)
+	if len(b.violations) == 1 {
+		close(b.w.broken)
+	}
+}
+
+// endless notes that somebody still waits long after the storm.
+func (b *books) endless() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.violated(4, "somebody waits for ever")
 }
 
 // excused says whether the server's clock was set forward since: promises 1
@@ -279,16 +282,7 @@ func (b *books) archived(l *lease, history []lock.Millis, gone lock.Millis) {
 	}
 }
 
-// waits and waitsNoMore bracket an Acquire.
-func (b *books) waits(p *process) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, ok := b.waiting[p]; !ok {
-		b.waiting[p] = waits{since: b.w.now()}
-	}
-}
-
-// sends notes the claim that a process waits with.
+// sends notes whose a claim is.
 func (b *books) sends(p *process, rec lock.Record) {
 	if strings.HasSuffix(rec.ClaimID, "/broken") {
 		return
@@ -299,19 +293,6 @@ func (b *books) sends(p *process, rec lock.Record) {
 	if b.claims[id] == nil {
 		b.claims[id] = &claim{by: p, first: b.w.now()}
 	}
-	if w, ok := b.waiting[p]; ok {
-		w.claim = id
-		b.waiting[p] = w
-	}
-}
-
-// waitsNoMore gives how long the process waited.
-func (b *books) waitsNoMore(p *process) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	w := b.waiting[p]
-	delete(b.waiting, p)
-	return b.w.now() - w.since
 }
 
 // inTurn checks promise 4 in the calm: nobody overtakes one who waited before
@@ -321,20 +302,16 @@ func (b *books) inTurn(l *lease) {
 	if calm == 0 {
 		return
 	}
-	mine := b.waiting[l.by]
-	for p, w := range b.waiting {
-		c := b.claims[w.claim]
-		if p == l.by || p.isDead() || c == nil || c.over || c.ticket == 0 || w.since < calm {
-			continue // or a fault of the storm may hold it up still
-		}
-		if c.ticket+2*time.Second < mine.since {
-			b.violated(4, "%s (waiting since %s) overtakes %s (a ticket since %s)", l, mine.since, p, c.ticket)
+	mine := b.claims[l.id]
+	for _, c := range b.claims {
+		if c.first > calm && !c.by.isDead() && !c.over && c.ticket != 0 && c.ticket+2*time.Second < mine.first {
+			b.violated(4, "%s (claimed at %s) overtakes %s (a ticket since %s)", l, mine.first, c.by, c.ticket)
 		}
 	}
 	if k := b.killed; k != nil {
 		b.killed = nil
-		dead := b.claims[k.id]
-		if took := now - b.killAt; mine.since < b.killAt && dead.last < b.killAt && took > b.w.climate.lease*3/2+3*time.Second {
+		took := now - b.killAt
+		if mine.first < b.killAt && b.claims[k.id].last < b.killAt && took > b.w.climate.lease*3/2+3*time.Second {
 			b.violated(4, "%s waited for %s after %s was killed", l, took, k)
 		}
 	}
@@ -362,7 +339,6 @@ func (b *books) kill(p *process) {
 			b.killed, b.killAt = l, now
 		}
 	}
-	delete(b.waiting, p)
 }
 
 // waited checks promise 4 for one Acquire of the calm.

@@ -150,6 +150,9 @@ func (p *process) isDead() bool {
 
 // kill ends the process. What it sent is on its way still.
 func (p *process) kill() {
+	if p.isDead() {
+		return
+	}
 	p.w.trace("%s: KILLED", p)
 	p.w.books.kill(p)
 	p.mu.Lock()

@@ -22,7 +22,7 @@ type climate struct {
 	repeats float64 // part of the requests that are executed again, some time later
 	stops   float64 // chance of a process to be stopped, at each step
 	kills   float64 // kills of a process, per minute
-	cancels float64 // part of the Acquires that are cancelled
+	cancels float64 // part of the Acquires and of the writes that are cancelled
 	deletes float64 // part of the operations that delete
 	outside float64 // writes without the lock, per minute
 	merges  bool
@@ -60,8 +60,11 @@ const (
 
 func newClimate(r *rand.Rand) climate {
 	sometimes := func(most float64) float64 {
-		if r.IntN(2) == 0 {
+		switch r.IntN(3) {
+		case 0:
 			return 0
+		case 1:
+			return most * r.Float64() / 4
 		}
 		return most * r.Float64()
 	}
@@ -71,19 +74,19 @@ func newClimate(r *rand.Rand) climate {
 		processes: 2 + r.IntN(3),
 		workers:   1 + r.IntN(4)/3,
 		storm:     time.Duration(20+r.IntN(40)) * time.Second,
-		slow:      sometimes(0.15),
-		lost:      sometimes(0.10),
-		cut:       sometimes(0.10),
-		late:      sometimes(0.06),
-		repeats:   sometimes(0.10),
-		stops:     sometimes(0.012),
-		kills:     sometimes(4),
-		cancels:   sometimes(0.2),
-		deletes:   sometimes(0.3),
+		slow:      sometimes(0.3),
+		lost:      sometimes(0.2),
+		cut:       sometimes(0.2),
+		late:      sometimes(0.15),
+		repeats:   sometimes(0.2),
+		stops:     sometimes(0.02),
+		kills:     sometimes(8),
+		cancels:   sometimes(0.5),
+		deletes:   sometimes(0.4),
 		outside:   sometimes(10),
 		merges:    r.IntN(3) > 0,
 		expiry:    r.IntN(2) == 0,
-		idle:      r.IntN(8) == 0,
+		idle:      r.IntN(10) == 0,
 	}
 	if r.IntN(2) == 0 {
 		c.linger = time.Second
@@ -103,6 +106,10 @@ func newClimate(r *rand.Rand) climate {
 	case 2:
 		c.replicas = lagging
 		c.linger, c.jumps = 0, steady
+	}
+	if c.jumps != steady || c.replicas == quorum {
+		// Who waits for less cannot find out that a claim stands unchanged.
+		c.wait = max(c.wait, 2*c.lease)
 	}
 	return c
 }

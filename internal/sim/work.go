@@ -47,9 +47,7 @@ func (p *process) round() bool {
 	}
 	inCalm := p.w.calmSince()
 	began := p.w.now()
-	p.w.books.waits(p)
 	h, err := p.locker.Acquire(ctx, key)
-	p.w.books.waitsNoMore(p)
 	if err != nil {
 		p.w.trace("%s: Acquire: %v", p, err)
 		return false
@@ -150,6 +148,12 @@ func (s *session) write(ctx context.Context, isDelete bool, execute func(*write)
 		if fresh {
 			s.p.w.checkHistory(s.lease)
 		}
+	}
+	if s.p.w.calmSince() == 0 && s.p.chance(s.p.w.climate.cancels) {
+		// The caller loses patience: the write is on its way, or not.
+		impatient, cancel := context.WithTimeout(ctx, s.p.upTo(10*time.Millisecond))
+		defer cancel()
+		ctx = impatient
 	}
 	w := &write{lease: s.lease, n: s.p.w.nextWrite()}
 	err := s.hold.Write(ctx, s.above, func(ctx context.Context, v lock.Millis) error {

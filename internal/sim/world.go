@@ -49,6 +49,7 @@ type world struct {
 	books    *books
 	writes   atomic.Int64
 	calm     chan struct{}
+	broken   chan struct{} // closed when a promise is
 	calmAt   atomic.Int64
 
 	processes []*process
@@ -67,7 +68,7 @@ type event struct {
 // Run runs one seed.
 func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 	synctest.Test(t, func(*testing.T) {
-		w := &world{seed: seed, mutation: m, start: time.Now(), calm: make(chan struct{})}
+		w := &world{seed: seed, mutation: m, start: time.Now(), calm: make(chan struct{}), broken: make(chan struct{})}
 		w.climate = newClimate(w.rand("climate"))
 		w.books = newBooks(w)
 		w.server = newServer(w)
@@ -79,6 +80,9 @@ func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 	})
 	return result
 }
+
+// endless is when the workers of the calm must have come to an end.
+const endless = 10 * time.Minute
 
 func (w *world) run() {
 	w.trace("climate: %+v", w.climate)
@@ -95,7 +99,20 @@ func (w *world) run() {
 	if w.rand("last kill").IntN(2) == 0 {
 		w.killHolder()
 	}
-	w.workers.Wait()
+	done := make(chan struct{})
+	go func() { w.workers.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-w.broken:
+	case <-time.After(endless):
+		w.books.endless()
+	}
+	if len(w.books.violations) > 0 { // no need to see more
+		for _, p := range w.processes {
+			p.kill()
+		}
+	}
+	<-done
 	for _, p := range w.processes {
 		if err := p.locker.Close(context.Background()); err != nil {
 			w.trace("%s: Close: %v", p, err)
@@ -124,10 +141,11 @@ func (w *world) killSome() {
 			next = time.After(time.Duration(r.Float64() * 2 / w.climate.kills * float64(time.Minute)))
 		}
 		select {
+		case <-w.broken:
+			w.becalm()
+			return
 		case <-over:
-			w.trace("CALM")
-			w.calmAt.Store(int64(w.now()))
-			close(w.calm)
+			w.becalm()
 			return
 		case <-next:
 			victim := w.processes[r.IntN(len(w.processes))]
@@ -137,6 +155,12 @@ func (w *world) killSome() {
 			}
 		}
 	}
+}
+
+func (w *world) becalm() {
+	w.trace("CALM")
+	w.calmAt.Store(int64(w.now()))
+	close(w.calm)
 }
 
 // killHolder kills a process that holds, if one does within a while.
