@@ -15,7 +15,7 @@ from .errors import ClickhouseStateBackendError, LockLostError
 from .helper import exception
 from .readahead import ReadAhead
 from .settings import *  # noqa: F403  the CLICKHOUSE_… definitions are part of this module's interface
-from .settings import NAMES, SETTINGS, check_own
+from .settings import NAMES, check_own
 from .shared import Use
 from .states import checked_id, clash, clash_error, from_wire, to_wire
 from .uri import connection_params, connection_params_from_uri, table_names
@@ -105,6 +105,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
         table: the name of the state table.
         state_table: schema and state table, quoted for SQL.
         lock_table: schema and lock table, quoted for SQL.
+
     """
 
     def __init__(self, uri: str, **settings: t.Any) -> None:
@@ -119,6 +120,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
         Raises:
             MissingSettingsError: when user or database are given nowhere.
             InvalidSettingsError: when a value cannot be used.
+
         """
         super().__init__(**settings)
         given = {name: value for name, value in settings.items() if name in NAMES and value is not None}
@@ -146,6 +148,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         Args:
             state: the state; an empty or missing half is stored as such.
+
         """
         self._forget_ahead()
         with self._answering_for(state.state_id):
@@ -159,6 +162,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         Args:
             state_id: the state id.
+
         """
         if (ahead := self._ahead) and (state := ahead.take(state_id)):
             return state
@@ -171,6 +175,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         Args:
             state_id: the state id.
+
         """
         self._forget_ahead()
         self._call("delete", checked_id(state_id))
@@ -182,6 +187,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         Args:
             pattern: a glob pattern (``* ? [abc] [!abc]``) that they match.
+
         """
         self._forget_ahead()
         ids = list(self._use.helper().stream("ids", pattern=pattern or ""))
@@ -194,6 +200,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         Args:
             pattern: a glob pattern (``* ? [abc] [!abc]``) that their ids match.
+
         """
         for wire in self._use.helper().stream("all", pattern=pattern or ""):
             yield from_wire(wire)
@@ -206,6 +213,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         Returns:
             How many they were.
+
         """
         self._forget_ahead()
         wires = []
@@ -228,6 +236,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         Returns:
             How many they were.
+
         """
         self._forget_ahead()
         count: int = self._use.helper().call("clear_all")["count"]
@@ -253,6 +262,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
             StateLockedError: naming the holder, when somebody else keeps it for
                 longer than ``lock_wait_seconds``.
             LockLostError: when the lock ended before the work under it did.
+
         """
         self._forget_ahead()
         with self._answering_for(state_id):

@@ -45,6 +45,7 @@ class StateLockedError(ClickhouseStateBackendError, StateIDLockedError):
     Attributes:
         holder: who holds it, as the server's table tells: ``host``, ``pid``,
             ``user``, ``command``, ``since`` and so on; empty when not known.
+
     """
 
     def __init__(

@@ -20,7 +20,9 @@ PROTOCOL = 1
 SLICE = 0.2
 """Seconds of waiting after which a signal that came meanwhile is acted on."""
 PATIENCE = 1.0
-"""Seconds for which a call that was already under way is waited for after a signal."""
+"""Seconds for which a write that is under way is waited for after a signal."""
+
+_WRITES = ("set", "delete", "set_all", "clear_all", "migrate")
 
 Message = dict[str, t.Any]
 
@@ -60,6 +62,7 @@ class Helper:
 
         Raises:
             HelperError: when it cannot be started.
+
         """
         self.lost: dict[int, Message] = {}
         """Why holds ended before their release, by number."""
@@ -89,6 +92,7 @@ class Helper:
 
         Raises:
             ClickhouseStateBackendError: what the program answered, or that it ended.
+
         """
         request = self._ask(op, **fields)
         try:
@@ -104,6 +108,7 @@ class Helper:
 
         Raises:
             ClickhouseStateBackendError: what the program answered, or that it ended.
+
         """
         request = self._ask(op, **fields)
         done = False
@@ -127,6 +132,7 @@ class Helper:
 
         Raises:
             ClickhouseStateBackendError: what the program answered, or that it ended.
+
         """
         request = self._ask(op)
         try:
@@ -225,8 +231,7 @@ class Helper:
     def _message(self, request: int, op: str, fields: Mapping[str, t.Any]) -> Message:
         """Wait for the next message to a request."""
         waiting = self._waiting[request]
-        # A lock is waited for as long as others hold it; the rest is under way.
-        patience = 0.0 if op == "lock" else PATIENCE
+        patience = PATIENCE if op in _WRITES else 0.0
         try:
             with signals.noted() as asked:
                 while True:
@@ -312,9 +317,10 @@ def _lines(fd: int) -> Iterator[bytes]:
 
 def _interrupted(cause: str, op: str, fields: Mapping[str, t.Any]) -> str:
     state = f' of state "{fields["state_id"]}"' if "state_id" in fields else ""
-    if op == "lock":
-        return f"{cause} ended the wait for the lock{state}; nothing was written"
-    return f'{cause} ended the wait for the answer to "{op}"{state}; whether it was done is not known'
+    if op in _WRITES:
+        return f'{cause} ended the wait for the answer to "{op}"{state}; whether it was done is not known'
+    what = "lock" if op == "lock" else f'answer to "{op}"'
+    return f"{cause} ended the wait for the {what}{state}; nothing was written"
 
 
 def _mismatch(path: str, spoken: object) -> str:

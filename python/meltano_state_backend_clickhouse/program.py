@@ -20,6 +20,7 @@ def find() -> str:
 
     Raises:
         HelperError: where there is none.
+
     """
     if named := os.environ.get(ENV):
         if not Path(named).is_file():
@@ -53,6 +54,7 @@ class Child:
 
         Raises:
             HelperError: when the system refuses.
+
         """
         self.program = program
         child_in, self.requests = os.pipe()

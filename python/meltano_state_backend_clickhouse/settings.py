@@ -216,6 +216,7 @@ def check_own(settings: t.Mapping[str, t.Any]) -> None:
 
     Raises:
         InvalidSettingsError: naming the setting, its value and what it takes.
+
     """
     for name, (most, example) in _OWN.items():
         value = settings.get(name)

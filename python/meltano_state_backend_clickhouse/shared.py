@@ -43,6 +43,7 @@ class Use:
 
         Raises:
             HelperError: when it cannot be started.
+
         """
         helper = _shared.helpers.get(self.key)
         if self._counted is _shared and helper is not None and not helper.ended:

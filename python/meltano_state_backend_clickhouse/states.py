@@ -17,6 +17,7 @@ def checked_id(state_id: str) -> str:
 
     Raises:
         InvalidStateError: when it cannot.
+
     """
     if not isinstance(state_id, str) or not state_id:
         msg = f"a state id must be a text that is not empty, not {state_id!r}"
@@ -34,6 +35,7 @@ def to_wire(state: MeltanoState) -> Wire:
 
     Raises:
         InvalidStateError: when it is not a state that can be stored.
+
     """
     state_id = checked_id(state.state_id)
     return {
@@ -64,6 +66,7 @@ def from_wire(wire: Wire) -> MeltanoState:
 
     Raises:
         InvalidStateError: when what is stored is not a state.
+
     """
     state_id = wire["id"]
     partial = _half(state_id, "partial", wire["partial"])
@@ -128,5 +131,6 @@ class _ClashingState(MeltanoState):
 
         Raises:
             StateMergeError: always.
+
         """
         raise clash_error(self.state_id, clash(self.partial_state, self.completed_state) or "?")

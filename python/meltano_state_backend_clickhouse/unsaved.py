@@ -8,6 +8,7 @@ Meltano's own process answers for those that nothing has made good.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -58,8 +59,6 @@ def answer_for() -> None:
     if status == 0:
         logging.shutdown()
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-            except (OSError, ValueError):
-                pass
         os._exit(1)

@@ -12,9 +12,9 @@ import subprocess
 import sys
 import typing as t
 
+import clickhouse_connect
 import pytest
 
-import clickhouse_connect
 from meltano_state_backend_clickhouse.backend import ClickhouseStateStoreManager, connection_params_from_uri
 
 if t.TYPE_CHECKING:
@@ -107,8 +107,9 @@ def manager(make: Callable[..., ClickhouseStateStoreManager]) -> ClickhouseState
 class Project:
     """A Meltano project whose state is in a store of the test's own."""
 
-    def __init__(self, root: pathlib.Path, meltano: pathlib.Path, uri: str) -> None:
+    def __init__(self, root: pathlib.Path, version: str, meltano: pathlib.Path, uri: str) -> None:
         self.root = root
+        self.version = version
         self.meltano = meltano
         self.env = {
             **os.environ,
@@ -147,7 +148,9 @@ def meltanos() -> dict[str, pathlib.Path]:
 def make_project(root: pathlib.Path, version: str, uri: str) -> Project:
     """Lay a project out."""
     meltano = meltanos()[version]
-    assert meltano.is_file(), f"{meltano} is not there: CHSTATE_MELTANO37 names the bin folder of a venv with Meltano 3.7"
+    assert meltano.is_file(), (
+        f"{meltano} is not there: CHSTATE_MELTANO37 names the bin folder of a venv with Meltano 3.7"
+    )
     root.mkdir()
     (root / "rows.txt").write_text("1\n2\n3\n")
     (root / "meltano.yml").write_text(
@@ -171,7 +174,7 @@ plugins:
     settings: [{{name: path, value: out.txt}}]
 """,
     )
-    return Project(root, meltano, uri)
+    return Project(root, version, meltano, uri)
 
 
 @pytest.fixture(params=["newest", "3.7"])

@@ -356,12 +356,13 @@ def test_odd_ids(manager: ClickhouseStateStoreManager) -> None:
 
 @pytest.mark.parametrize("state_id", ["", "\ud800", None])
 def test_ids_that_cannot_be(manager: ClickhouseStateStoreManager, state_id: t.Any) -> None:
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: manager.get(state_id),
         lambda: manager.set(state(state_id, None, A)),
         lambda: manager.update(state(state_id, None, A)),
         lambda: manager.clear(state_id),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(errors.InvalidStateError, match="state id"):
             call()
 
