@@ -96,3 +96,33 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	now, _, err := s.db.Newest(ctx)
 	return now.Time(), s.wrap(err, "ask for the time")
 }
+
+// Dated is a state id with when its state was written.
+type Dated struct {
+	ID        string
+	UpdatedAt time.Time
+	Age       time.Duration // by the server's clock
+}
+
+// Ages gives the states whose ids match the glob pattern, in order of their
+// ids, without reading the states themselves.
+func (s *Store) Ages(ctx context.Context, pattern string) ([]Dated, error) {
+	var ids []string
+	for id, err := range s.IDs(ctx, pattern) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	now, newest, err := s.db.Newest(ctx, ids...)
+	if err != nil {
+		return nil, s.wrap(err, "read the ages of states")
+	}
+	out := make([]Dated, 0, len(ids))
+	for _, id := range ids {
+		if at, ok := newest[id]; ok { // not cleared meanwhile
+			out = append(out, Dated{ID: id, UpdatedAt: at.Time(), Age: time.Duration(now-at) * time.Millisecond})
+		}
+	}
+	return out, nil
+}

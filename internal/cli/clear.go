@@ -30,8 +30,10 @@ at that moment, without locks.`,
 			}
 		}
 		if *all {
-			return a.withStore(ctx, "clear --all", func(s *chstate.Store) error {
+			progress := a.newBar("clearing")
+			return a.withStoreAs(ctx, "clear --all", progress.apply, func(s *chstate.Store) error {
 				n, err := s.ClearAll(ctx)
+				progress.clear()
 				if err != nil {
 					return err
 				}

@@ -19,7 +19,7 @@ import (
 // Main runs the tool with the arguments after its name and with env as
 // os.Environ gives it, and returns the exit code (see docs/cli.md).
 func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr, errors: stderr}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -34,6 +34,9 @@ type app struct {
 	env            []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	errors         io.Writer // stderr also with --quiet, for errors and questions
+
+	quiet, verbose bool
 
 	started  bool // a command began its work: errors from there on are not about its usage
 	settings settingFlags
@@ -49,14 +52,25 @@ or flags say where the state is.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// It runs when the arguments were found good.
-		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.started = true
+			if a.quiet {
+				a.stderr = io.Discard
+			}
+		},
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	a.settings.register(root)
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but results, errors and questions")
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "tell each statement and its time, on stderr")
 	root.AddCommand(
 		a.listCommand(), a.getCommand(), a.setCommand(), a.clearCommand(),
+		a.copyCommand(), a.moveCommand(), a.mergeCommand(), a.editCommand(),
+		a.exportCommand(), a.importCommand(),
+		a.historyCommand(), a.diffCommand(), a.rollbackCommand(), a.resetCommand(),
+		a.bookmarksCommand(), a.checkCommand(), a.lockCommand(), a.doctorCommand(),
 		a.initCommand(), a.configCommand(), a.versionCommand(), settingsTopic(),
 		newHelperCommand(a.env, a.stdin, a.stdout, a.stderr),
 	)

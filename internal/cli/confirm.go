@@ -23,7 +23,7 @@ func (a *app) confirm(ctx context.Context, question string) error {
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return usageError{fmt.Sprintf("%s There is no terminal to answer on: say --force to go on without being asked", question)}
 	}
-	fmt.Fprintf(a.stderr, "%s [y/N]: ", question)
+	fmt.Fprintf(a.errors, "%s [y/N]: ", question)
 	answers := make(chan string, 1)
 	go func() { // a read from a terminal cannot be called off
 		line, _ := bufio.NewReader(in).ReadString('\n')
@@ -36,7 +36,7 @@ func (a *app) confirm(ctx context.Context, question string) error {
 		}
 		return errDeclined
 	case <-ctx.Done():
-		fmt.Fprintln(a.stderr)
+		fmt.Fprintln(a.errors)
 		return errDeclined
 	}
 }

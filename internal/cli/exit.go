@@ -19,6 +19,8 @@ const (
 	exitLocked      = 4
 	exitConnect     = 5
 	exitRefused     = 6
+	exitNotObtained = 75 // of lock run
+	exitLost        = 76 // of lock run and lock hold
 	exitInterrupted = 130
 )
 
@@ -33,6 +35,21 @@ type interrupted struct{ err error }
 func (e interrupted) Error() string { return "interrupted: " + e.err.Error() }
 func (e interrupted) Unwrap() error { return e.err }
 
+// ended is an end with a code of its own; err is nil where nothing is left to say.
+type ended struct {
+	code int
+	err  error
+}
+
+func (e ended) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e ended) Unwrap() error { return e.err }
+
 // errDeclined: the person at the terminal did not say yes.
 var errDeclined = errors.New("nothing was changed")
 
@@ -45,14 +62,19 @@ func (a *app) fail(cmd *cobra.Command, err error) int {
 		code = exitUsage
 		msg += fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
 	}
-	fmt.Fprintf(a.stderr, "chstate: %s\n", msg)
+	if msg != "" {
+		fmt.Fprintf(a.errors, "chstate: %s\n", msg)
+	}
 	return code
 }
 
 func exitCode(err error) int {
 	var usage usageError
 	var stop interrupted
+	var own ended
 	switch {
+	case errors.As(err, &own):
+		return own.code
 	case errors.As(err, &stop):
 		return exitInterrupted
 	case errors.As(err, &usage), errors.Is(err, chstate.ErrSettings):
@@ -63,7 +85,7 @@ func exitCode(err error) int {
 		return exitLocked
 	case errors.Is(err, chstate.ErrConnect):
 		return exitConnect
-	case errors.Is(err, chstate.ErrInvalid):
+	case errors.Is(err, chstate.ErrInvalid), errors.Is(err, chstate.ErrChanged):
 		return exitRefused
 	default:
 		return exitFailed

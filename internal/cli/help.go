@@ -33,7 +33,7 @@ func usage(cmd *cobra.Command) error {
 	if own := cmd.LocalNonPersistentFlags(); own.HasAvailableFlags() {
 		fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsages())
 	}
-	b.WriteString("\nEvery setting is a flag, too (--uri, --host, --project, …): see chstate help settings\n")
+	b.WriteString("\nEvery command takes --quiet and --verbose, and each setting as a flag (--uri, --host,\n--project, …): see chstate help settings\n")
 	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 	return err
 }

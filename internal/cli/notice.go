@@ -13,15 +13,20 @@ import (
 // one line each, without time and level.
 type notices struct {
 	w     io.Writer
+	least slog.Level
 	mu    *sync.Mutex
 	attrs string // of With, already written out
 }
 
-func newNotices(w io.Writer) *slog.Logger {
-	return slog.New(notices{w: w, mu: new(sync.Mutex)})
+func newNotices(w io.Writer, verbose bool) *slog.Logger {
+	h := notices{w: w, mu: new(sync.Mutex), least: slog.LevelInfo}
+	if verbose {
+		h.least = slog.LevelDebug
+	}
+	return slog.New(h)
 }
 
-func (h notices) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (h notices) Enabled(_ context.Context, level slog.Level) bool { return level >= h.least }
 
 func (h notices) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder

@@ -65,14 +65,20 @@ func (a *app) resolve() (*config.Resolved, error) {
 // closes it again. what says to others what holds a lock: the command's words,
 // without state text and settings.
 func (a *app) withStore(ctx context.Context, what string, do func(*chstate.Store) error) error {
+	return a.withStoreAs(ctx, what, func(*chstate.Options) {}, do)
+}
+
+// withStoreAs is withStore with some options of the command's own.
+func (a *app) withStoreAs(ctx context.Context, what string, own func(*chstate.Options), do func(*chstate.Store) error) error {
 	r, err := a.resolve()
 	if err != nil {
 		return err
 	}
 	o := r.Options
 	o.Command = "chstate " + what
-	o.Version = "chstate " + version.Version
-	o.Logger = newNotices(a.stderr)
+	o.Version = version.Version
+	o.Logger = newNotices(a.stderr, a.verbose)
+	own(&o)
 	for _, notice := range r.Notices {
 		o.Logger.Warn(notice)
 	}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chstate/chstate"
+	"github.com/chstate/chstate/internal/statedoc"
+)
+
+func (a *app) editCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "edit STATE_ID",
+		Short: "Change a state in your editor",
+		Long: `Open a state in $VISUAL or $EDITOR and write it back, as a complete state and under the
+lock, when the editor has ended. A text that is no state is not written, nor is one
+over a state that was changed meanwhile; the text is kept in a file then.`,
+		Args: cobra.ExactArgs(1),
+	}
+	force := forceFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e := editing{a: a, id: args[0]}
+		read := a.work(func(ctx context.Context, _ []string) error {
+			if !*force {
+				if err := a.confirm(ctx, "This will overwrite the state's current value. Continue?"); err != nil {
+					return err
+				}
+			}
+			return e.read(ctx)
+		})
+		if err := read(cmd, args); err != nil {
+			return err
+		}
+		if err := e.edit(); err != nil {
+			return err
+		}
+		return a.work(func(ctx context.Context, _ []string) error { return e.write(ctx) })(cmd, args)
+	}
+	return cmd
+}
+
+// editing is one state on its way through an editor. Nothing is held, and no
+// connection is open, while a person thinks.
+type editing struct {
+	a    *app
+	id   string
+	was  chstate.State // zero where there is none yet
+	text []byte        // as it was given to the editor
+	file string
+}
+
+func (e *editing) read(ctx context.Context) error {
+	return e.a.withStore(ctx, "edit "+e.id, func(s *chstate.Store) error {
+		merged := []byte("{}")
+		st, err := s.Get(ctx, e.id)
+		switch {
+		case errors.Is(err, chstate.ErrNoState):
+			fmt.Fprintf(e.a.stderr, "No state found for %s. Creating new state.\n", e.id)
+		case err != nil:
+			return err
+		default:
+			e.was = st
+			if merged, err = st.Merged(); err != nil {
+				return err
+			}
+		}
+		e.text, err = statedoc.Pretty(merged)
+		return err
+	})
+}
+
+// edit runs the editor on a file.
+func (e *editing) edit() error {
+	f, err := os.CreateTemp("", "chstate-*.json")
+	if err != nil {
+		return fmt.Errorf("cannot make a file for the editor: %w", err)
+	}
+	e.file = f.Name()
+	_, err = f.Write(append(bytes.Clone(e.text), '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("cannot write the file for the editor: %w", err)
+	}
+	// Ctrl-C belongs to the editor while it runs. (Caught rather than ignored:
+	// the editor would inherit that.)
+	ours := make(chan os.Signal, 1)
+	signal.Notify(ours, os.Interrupt)
+	defer signal.Stop(ours)
+	editor := e.a.editor()
+	cmd := editorCommand(editor, e.file)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = e.a.env, e.a.stdin, e.a.stdout, e.a.errors
+	if err := cmd.Run(); err != nil {
+		os.Remove(e.file)
+		return fmt.Errorf("the editor %q failed: %w — nothing was changed; $VISUAL or $EDITOR names another", editor, err)
+	}
+	return nil
+}
+
+func (e *editing) write(ctx context.Context) error {
+	content, err := os.ReadFile(e.file)
+	if err != nil {
+		return fmt.Errorf("cannot read what was edited: %w", err)
+	}
+	err = e.put(ctx, content)
+	if err != nil {
+		return fmt.Errorf("%w — what you wrote is in %s", err, e.file)
+	}
+	os.Remove(e.file)
+	return nil
+}
+
+func (e *editing) put(ctx context.Context, content []byte) error {
+	text, err := decodeState(content, "the edited state")
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		fmt.Fprintln(e.a.stderr, "Empty content provided - no changes made")
+		return nil
+	}
+	if again, err := statedoc.Pretty(text); err == nil && bytes.Equal(again, e.text) {
+		fmt.Fprintln(e.a.stderr, "No changes detected")
+		return nil
+	}
+	shape, err := checkState(text, true)
+	if err != nil {
+		return err
+	}
+	e.a.warnOf(shape, text)
+	if text, err = statedoc.Compact(text); err != nil {
+		return err
+	}
+	return e.a.withStore(ctx, "edit "+e.id, func(s *chstate.Store) error {
+		if err := s.Replace(ctx, e.was, chstate.State{ID: e.id, Completed: text}); err != nil {
+			return err
+		}
+		fmt.Fprintf(e.a.stderr, "State for %s was updated.\n", e.id)
+		return nil
+	})
+}
+
+// editor gives the command line of the person's editor.
+func (a *app) editor() string {
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		if value := strings.TrimSpace(a.getenv(name)); value != "" {
+			return value
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return "notepad"
+	}
+	for _, name := range []string{"sensible-editor", "vim", "nano"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return name
+		}
+	}
+	return "vi"
+}
+
+// editorCommand lets a shell read the command line, which may have arguments.
+func editorCommand(editor, file string) *exec.Cmd {
+	if runtime.GOOS == "windows" {
+		words := strings.Fields(editor)
+		return exec.Command(words[0], append(words[1:], file)...)
+	}
+	return exec.Command("sh", "-c", editor+` "$1"`, "editor", file)
+}
+
+// getenv gives a variable of the tool's environment; the last of a name counts.
+func (a *app) getenv(name string) string {
+	for i := len(a.env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(a.env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

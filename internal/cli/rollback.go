@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chstate/chstate"
+)
+
+func (a *app) rollbackCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollback STATE_ID --to VERSION|TIME",
+		Short: "Bring an earlier version of a state back",
+		Long: `Write the version of a state that was current at a moment as a new version, under the
+lock. What it replaces stays in the history, so that a rollback can be rolled back.
+A state that was cleared comes back, too.`,
+		Example: `  chstate history prod:tap-a-to-target-b
+  chstate rollback prod:tap-a-to-target-b --to 2026-08-01T12:30:00.123Z
+  chstate rollback prod:tap-a-to-target-b --to 2h --dry-run`,
+		Args: cobra.ExactArgs(1),
+	}
+	to := cmd.Flags().String("to", "", momentHelp)
+	dryRun := cmd.Flags().Bool("dry-run", false, "write nothing: show what would change")
+	cmd.RunE = a.work(func(ctx context.Context, args []string) error {
+		id := args[0]
+		if *to == "" {
+			return usageError{"say which version: --to VERSION, or a time"}
+		}
+		moment, err := parseMoment(*to, time.Now())
+		if err != nil {
+			return err
+		}
+		return a.withStore(ctx, "rollback "+id+" --to "+*to, func(s *chstate.Store) error {
+			if *dryRun {
+				return a.showRollback(ctx, s, id, moment)
+			}
+			took, err := s.Rollback(ctx, id, moment)
+			switch {
+			case err != nil:
+				return err
+			case took.Current:
+				fmt.Fprintf(a.stderr, "The version of %s is current already; nothing was changed.\n", versionText(took.UpdatedAt))
+			default:
+				fmt.Fprintf(a.stderr, "State for %s is that of %s again.\n", id, versionText(took.UpdatedAt))
+			}
+			return nil
+		})
+	})
+	return cmd
+}
+
+func (a *app) showRollback(ctx context.Context, s *chstate.Store, id string, moment time.Time) error {
+	target, err := s.VersionAt(ctx, id, moment)
+	if err != nil {
+		return err
+	}
+	now, err := s.Get(ctx, id)
+	if err != nil && !errors.Is(err, chstate.ErrNoState) {
+		return err
+	}
+	changes, err := chstate.Diff(now, target.State)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "Nothing was written. The version of %s would be written:\n", versionText(target.UpdatedAt))
+	return a.printDiff(chstate.Version{State: now, Current: true}, target, changes)
+}
