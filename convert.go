@@ -20,7 +20,7 @@ func (o Options) config() clickhouse.Config {
 		ConnectTimeout: o.ConnectTimeout, SendReceiveTimeout: o.SendReceiveTimeout, ServerSettings: o.ServerSettings,
 		Schema: o.Schema, Table: o.Table, CreateTables: o.CreateTables != "never",
 		Cluster: o.Cluster, Engine: o.Engine, AsyncInsert: o.AsyncInsert, HistoryDays: o.HistoryDays,
-		RetryFor: o.Lock.Wait, Logger: o.Logger, Progress: o.Progress,
+		LockStrategy: o.Lock.Strategy, RetryFor: o.Lock.Wait, Logger: o.Logger, Progress: o.Progress,
 	}
 }
 

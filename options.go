@@ -75,7 +75,10 @@ type TLS struct {
 
 // LockOptions are the times of the lock; see package lock for what they mean.
 type LockOptions struct {
-	// Strategy is "auto" (default), "table" or "settle".
+	// Strategy says where claims are written: "table", an ordinary table;
+	// "keeper", a KeeperMap table; "auto" (default), Keeper where new tables are
+	// replicated and KeeperMap is allowed; "settle", a table on replicas that
+	// can give neither quorum nor Keeper.
 	Strategy string
 	// Lease is how long a vanished holder keeps an id (default 10 s, at most 120 s). Meltano's lock_timeout_seconds.
 	Lease time.Duration
@@ -161,7 +164,7 @@ func (o Options) checked() (Options, error) {
 	if err := cmp.Or(
 		oneOf("protocol", o.Protocol, "http", "native"),
 		oneOf("create_tables", o.CreateTables, "auto", "never"),
-		oneOf("lock_strategy", o.Lock.Strategy, "auto", "table", "settle"),
+		oneOf("lock_strategy", o.Lock.Strategy, "auto", "table", "keeper", "settle"),
 	); err != nil {
 		return o, err
 	}

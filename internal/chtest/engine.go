@@ -29,6 +29,7 @@ type Options struct {
 	User, Password  string   // default "default", no password
 	TLSCert, TLSKey string   // PEM files; with them the engine speaks TLS
 	Listen          string   // "host:port"; default a free port on 127.0.0.1
+	ConfigFile      string   // an engine configuration, for what needs a Keeper
 	Env             []string // "NAME=value", on top of the test's own environment
 }
 
@@ -111,6 +112,9 @@ func launch(o Options) (*Engine, error) {
 	}
 	if o.TLSCert != "" {
 		args = append(args, "--tls-cert", o.TLSCert, "--tls-key", o.TLSKey)
+	}
+	if o.ConfigFile != "" {
+		args = append(args, "--config-file", o.ConfigFile)
 	}
 	cmd := exec.Command(bin, args...)
 	cmd.Env = append(append(os.Environ(), o.Env...), "CHSTATE_ENGINE_PASSWORD="+o.Password)

@@ -1,9 +1,11 @@
 package clickhouse
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/chstate/chstate/lock"
 )
@@ -11,7 +13,7 @@ import (
 // cell is the log of one key as Keeper stores it: all of it in one node that
 // is only ever replaced as a whole, if nobody else replaced it meanwhile.
 // That makes a row appended late or twice impossible, so a claim needs one row,
-// and a released one none at all, as long as its ceiling is kept.
+// and one that is over none at all, as long as its ceiling is kept.
 type cell struct {
 	// Floor is one ceiling for all the claims that were forgotten: the greatest.
 	Floor lock.Millis `json:"floor"`
@@ -30,11 +32,12 @@ type cellRow struct {
 }
 
 const (
-	// brokenFor is how long a tombstone is kept, so that a holder whose claim
-	// somebody broke learns of it rather than find it vanished.
-	brokenFor = 300_000 // ms
-	// deadFor is how long an expired claim is shown to people who ask who it was.
-	deadFor = 300_000 // ms
+	// keepFor is how long what is over is kept, in milliseconds beyond its
+	// expiry: as long as the ordinary table keeps rows. A holder whose claim
+	// somebody broke learns of it meanwhile, and people who ask see who it was.
+	keepFor = 300_000
+	// keepTombstones bounds what a busy key leaves: a node is small.
+	keepTombstones = 32
 )
 
 func parseCell(text string) (cell, error) {
@@ -53,10 +56,13 @@ func (c cell) text() (string, error) {
 	return string(b), err
 }
 
-// has says whether a record is in the cell, or was there and is outdated.
+// has says whether a record was appended: it is there, or what came after it
+// is, or it was a tombstone of which only the ceiling is left.
 func (c cell) has(rec lock.Record) bool {
-	i := c.find(rec.ClaimID)
-	return i >= 0 && c.Rows[i].Seq >= rec.Seq
+	if i := c.find(rec.ClaimID); i >= 0 {
+		return c.Rows[i].Seq >= rec.Seq
+	}
+	return cellRow{Claim: rec.ClaimID, Released: rec.Released}.tombstone() && c.Floor >= rec.Ceiling && c.Floor > 0
 }
 
 func (c cell) find(claim string) int {
@@ -79,11 +85,19 @@ func (c cell) with(rec lock.Record, now lock.Millis) cell {
 	} else {
 		out.Rows = append(out.Rows, row)
 	}
+	// The newest last, so that the oldest tombstones are the ones to go.
+	slices.SortStableFunc(out.Rows, func(a, b cellRow) int { return cmp.Compare(a.LockedAt, b.LockedAt) })
+	tombstones := 0
+	for _, r := range out.Rows {
+		if r.tombstone() {
+			tombstones++
+		}
+	}
 	out.Rows = slices.DeleteFunc(out.Rows, func(r cellRow) bool {
-		gone := now > r.Expires+deadFor
-		if r.Released {
-			// Only a tombstone over a live claim is news to its owner.
-			gone = r.Seq < brokenSeq || now > r.LockedAt+brokenFor
+		gone := now > max(r.LockedAt, r.Expires)+keepFor
+		if r.tombstone() && tombstones > keepTombstones {
+			gone = true
+			tombstones--
 		}
 		if gone {
 			out.Floor = max(out.Floor, r.Ceiling)
@@ -93,8 +107,12 @@ func (c cell) with(rec lock.Record, now lock.Millis) cell {
 	return out
 }
 
-// brokenSeq is where lock.Claim.Tombstone counts: above every claimant.
-const brokenSeq = 1 << 63
+// tombstone says whether the row is a claimant's own farewell. It has told all
+// with its ceiling. A mark, which somebody else set, is news to the claim's owner.
+func (r cellRow) tombstone() bool { return r.Released && !strings.HasSuffix(r.Claim, markSuffix) }
+
+// markSuffix is what the claim id of a mark has behind that of the claim it ends.
+var markSuffix = lock.Claim{}.Tombstone().ClaimID
 
 // forgotten is the claim id under which the floor is shown: it sorts below
 // every claim and is released, so that only its ceiling counts.

@@ -18,6 +18,9 @@ func (db *DB) Claims(ctx context.Context) ([]Locked, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.keeper {
+		return db.cellsOfAll(ctx, s)
+	}
 	text := "SELECT * FROM (" + lookSelect("state_id") + db.names.Lock() + ") ORDER BY part, key"
 	lines, err := collect(ctx, db, s, forRead, statement{text: text}, scanLook)
 	if err != nil {

@@ -45,6 +45,10 @@ type Config struct {
 	Cluster, Engine string
 	AsyncInsert     bool
 	HistoryDays     int // 0: no history table
+	// LockStrategy says where the lock's log is: "table", "settle" (the same
+	// table), "keeper", or "auto": in Keeper where the tables are replicated
+	// and the KeeperMap table was made with them.
+	LockStrategy string
 
 	// RetryFor is how long a failure that passes by itself is retried at most;
 	// the context bounds it too.
@@ -153,7 +157,7 @@ func (db *DB) ServerVersion(ctx context.Context) (string, error) {
 // Skew is how far the clocks of the servers that answer may lie apart: 0 on
 // one server, a minute where several replicas answer. It is known after Warm.
 func (db *DB) Skew() time.Duration {
-	if s := db.server.Load(); s != nil && s.replicated() {
+	if s := db.server.Load(); s != nil && (s.replicated() || s.keeper) {
 		return time.Minute
 	}
 	return 0

@@ -96,7 +96,7 @@ func cause(err error) error {
 func (db *DB) explainException(e *Error, x *clickhouse.Exception) {
 	e.Kind, e.Code = Server, int(x.Code)
 	e.Reason = fmt.Sprintf("code %d %s: %s", e.Code, codeName(x), exceptionText(x))
-	if why, ok := passingCodes[e.Code]; ok {
+	if why, ok := passingCodes[e.Code]; ok && !e.lostRace() {
 		e.Kind, e.passing = Busy, true
 		e.Advice = why + "; try again later, or see the server's log"
 		return

@@ -28,6 +28,11 @@ func InitSQL(cfg Config) (string, error) {
 	for _, want := range cfg.wanted() {
 		fmt.Fprintf(&b, "%s%s SELECT, INSERT ON %s TO %s;\n", grant, n.cluster, n.qualified(want.name), user)
 	}
+	if cfg.wantsCells() {
+		fmt.Fprintf(&b, "\n-- The lock's log in Keeper (lock_strategy=keeper); the server needs keeper_map_path_prefix in its configuration.\n")
+		fmt.Fprintf(&b, "%s;\n", n.createCells())
+		fmt.Fprintf(&b, "%s%s SELECT, INSERT, ALTER UPDATE ON %s TO %s;\n", grant, n.cluster, n.qualified(n.cells()), user)
+	}
 	fmt.Fprintf(&b, "\n-- Deleting states (`chstate clear`, `meltano state clear`).\n")
 	fmt.Fprintf(&b, "%s%s ALTER DELETE ON %s TO %s;\n", grant, n.cluster, n.State(), user)
 	if cfg.Cluster != "" {

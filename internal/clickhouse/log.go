@@ -9,7 +9,8 @@ import (
 	"github.com/chstate/chstate/lock"
 )
 
-// LockLog gives the lock's log, kept in the table <table>_lock.
+// LockLog gives the lock's log, kept in the table <table>_lock, or in Keeper
+// by the strategy "keeper".
 func (db *DB) LockLog() lock.Log { return lockLog{db} }
 
 type lockLog struct{ db *DB }
@@ -25,6 +26,9 @@ func (l lockLog) Append(ctx context.Context, key string, rec lock.Record) error 
 	s, err := l.db.ready(ctx)
 	if err != nil {
 		return err
+	}
+	if s.keeper {
+		return l.db.appendCell(ctx, s, key, rec)
 	}
 	var v values
 	expires := "now + toIntervalMillisecond(" + v.int64(rec.Lease.Milliseconds()) + ")"
@@ -51,6 +55,10 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	s, err := db.ready(ctx)
 	if err != nil {
 		return lock.Snapshot{}, err
+	}
+	if s.keeper {
+		at, err := db.readCell(ctx, s, key)
+		return at.snapshot(at.now), err
 	}
 	var v values
 	text := lookSelect("''") + db.names.Lock() + " WHERE state_id = " + v.text(key)

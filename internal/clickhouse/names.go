@@ -19,6 +19,9 @@ func (c Config) names() names {
 	return n
 }
 
+// cells is the KeeperMap table of the strategy "keeper".
+func (n names) cells() string { return n.lock + "_keeper" }
+
 // replacement and replaced are the names that a migration of the lock table uses.
 func (n names) replacement() string { return n.lock + "__new" }
 func (n names) replaced() string    { return n.lock + "__old" }

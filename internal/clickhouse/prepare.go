@@ -24,6 +24,10 @@ func (db *DB) prepare(ctx context.Context) (*server, error) {
 	if err := db.checkVersion(s); err != nil {
 		return nil, err
 	}
+	cells, err := db.createMissingCells(ctx, s) // before the lock table: it stands for the choice
+	if err != nil {
+		return nil, err
+	}
 	made, err := db.createMissing(ctx, s)
 	if err != nil {
 		return nil, err
@@ -32,7 +36,7 @@ func (db *DB) prepare(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if made || migrated {
+	if cells || made || migrated {
 		if s, err = db.probe(ctx); err != nil {
 			return nil, err
 		}
@@ -66,7 +70,7 @@ func (db *DB) adopt(s *server) error {
 		}
 	}
 	s.state = s.tables[n.state]
-	return nil
+	return db.adoptCells(s)
 }
 
 type wanted struct {
@@ -128,8 +132,8 @@ func (db *DB) createMissing(ctx context.Context, s *server) (made bool, err erro
 	}
 	n := db.names
 	var ddl []string
-	if s.engine == "" {
-		ddl = append(ddl, "CREATE DATABASE IF NOT EXISTS "+quoteIdent(n.schema)+n.cluster)
+	if make := db.createSchema(s); make != "" {
+		ddl = append(ddl, make)
 	}
 	engine := db.cfg.engine(s.engine, s.cloud())
 	for _, want := range db.wanted() {
@@ -143,6 +147,14 @@ func (db *DB) createMissing(ctx context.Context, s *server) (made bool, err erro
 		}
 	}
 	return len(ddl) > 0, nil
+}
+
+// createSchema gives the statement that makes the schema, empty where it is there.
+func (db *DB) createSchema(s *server) string {
+	if s.engine != "" {
+		return ""
+	}
+	return "CREATE DATABASE IF NOT EXISTS " + quoteIdent(db.names.schema) + db.names.cluster
 }
 
 // refusedDDL adds to a refusal what an administrator would do about it.

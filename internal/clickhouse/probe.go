@@ -17,6 +17,7 @@ type server struct {
 	tables   map[string]*table  // by bare name
 	state    *table             // after the tables are there
 	history  bool               // there is a history table, and it is to be filled
+	keeper   bool               // the lock's log is in Keeper
 }
 
 type setting struct {
@@ -60,7 +61,7 @@ func (db *DB) probe(ctx context.Context) (*server, error) {
 	var v values
 	schema := v.text(db.names.schema)
 	var list []string
-	for _, t := range []string{db.names.state, db.names.lock, db.names.history, db.names.replacement(), db.names.replaced()} {
+	for _, t := range []string{db.names.state, db.names.lock, db.names.history, db.names.cells(), db.names.replacement(), db.names.replaced()} {
 		list = append(list, v.text(t))
 	}
 	tables := strings.Join(list, ", ")

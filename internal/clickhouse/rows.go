@@ -130,7 +130,7 @@ func (db *DB) Insert(ctx context.Context, rows ...Row) error {
 			size += rows[n].size()
 			n++
 		}
-		err := db.insert(ctx, s, text, stateTypes, func(b driver.Batch) error {
+		err := db.insert(ctx, s, forInsert, text, stateTypes, func(b driver.Batch) error {
 			for _, r := range rows[:n] {
 				if err := b.Append(r.ID, nullable(r.Partial), nullable(r.Completed), r.UpdatedAt.Time()); err != nil {
 					return err

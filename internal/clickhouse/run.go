@@ -104,8 +104,8 @@ func collect[T any](ctx context.Context, db *DB, s *server, p purpose, st statem
 
 // insert runs an INSERT whose rows travel in the request's body. The columns'
 // types are told, or clickhouse-go would ask the server for them each time.
-func (db *DB) insert(ctx context.Context, s *server, text string, columns []clickhouse.ColumnNameAndType, fill func(driver.Batch) error) error {
-	return db.run(ctx, s, forInsert, func(ctx context.Context) error {
+func (db *DB) insert(ctx context.Context, s *server, p purpose, text string, columns []clickhouse.ColumnNameAndType, fill func(driver.Batch) error) error {
+	return db.run(ctx, s, p, func(ctx context.Context) error {
 		batch, err := db.conn.PrepareBatch(clickhouse.Context(ctx, clickhouse.WithColumnNamesAndTypes(columns)), text)
 		if err != nil {
 			return err

@@ -18,6 +18,7 @@ const (
 	forStream                // SELECT of many rows with their state text
 	forInsert                // INSERT of states or of the lock's rows
 	forDelete                // lightweight DELETE
+	forSwap                  // compare and set in Keeper
 	forDDL                   // CREATE and the like
 )
 
@@ -28,6 +29,7 @@ var knownSettings = []string{
 	"do_not_merge_across_partitions_select_final", "max_block_size", "use_query_cache",
 	"insert_quorum", "insert_quorum_parallel", "select_sequential_consistency",
 	"lightweight_delete_mode", "lightweight_deletes_sync", "mutations_sync",
+	"keeper_map_strict_mode", "insert_keeper_max_retries",
 	"readonly", "cloud_mode",
 }
 
@@ -84,6 +86,10 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 			set("insert_quorum", "auto")
 			set("insert_quorum_parallel", "0")
 		}
+	case forSwap:
+		set("keeper_map_strict_mode", "1")
+		set("insert_keeper_max_retries", "0") // a repetition must read first
+		set("async_insert", "0")
 	case forDelete:
 		if s.state.lightweightUpdates {
 			set("lightweight_delete_mode", "lightweight_update")

@@ -239,7 +239,7 @@ func TestAddonValues(t *testing.T) {
 	}
 	for name, v := range map[string]any{
 		"password": 1.5, "user": true, "table": []any{"x"}, "port": 1.5, "secure": 2, "cluster": map[string]any{}, "history_days": -1,
-		"schema": json.Number("1e5"), "lock_strategy": "keeper", "verify": "maybe",
+		"schema": json.Number("1e5"), "lock_strategy": "zookeeper", "verify": "maybe",
 	} {
 		_, err := FromAddon(someURI, map[string]any{name: v})
 		if !errors.Is(err, chstate.ErrSettings) || !strings.Contains(err.Error(), "state_backend.clickhouse."+name) || !strings.Contains(err.Error(), "from Meltano") {

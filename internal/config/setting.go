@@ -190,8 +190,8 @@ var table = []Setting{
 				o.Engine = v.text
 			}
 		}},
-	{Name: "lock_strategy", Kind: Choice, Choices: []string{"auto", "table", "settle"}, Default: "auto",
-		Help:  "How the lock excludes; settle only for replicas that give neither quorum nor Keeper.",
+	{Name: "lock_strategy", Kind: Choice, Choices: []string{"auto", "table", "keeper", "settle"}, Default: "auto",
+		Help:  "Where claims are written: an ordinary table, or Keeper (auto: Keeper where new tables are replicated and KeeperMap is allowed); settle only for replicas that give neither quorum nor Keeper.",
 		apply: func(o *chstate.Options, v value) { o.Lock.Strategy = v.text }},
 	{Name: "lock_settle_seconds", Kind: Seconds, Min: 0.001, Max: maxSeconds, Default: "1.0",
 		Help:  "Wait of lock strategy settle between announcing a claim and looking.",

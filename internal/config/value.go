@@ -47,9 +47,6 @@ func (s Setting) parse(text string) (value, *badValue) {
 				return v, nil
 			}
 		}
-		if s.Name == "lock_strategy" && v.text == "keeper" {
-			return v, s.bad(text, "not in this version", "write "+oneOf(s.Choices))
-		}
 		return v, s.bad(text, "not one of its values", "write "+oneOf(s.Choices))
 	case Whole:
 		v.text = strings.Trim(text, " \t")

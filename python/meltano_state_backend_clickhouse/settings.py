@@ -173,7 +173,7 @@ CLICKHOUSE_ENGINE = _setting(
 CLICKHOUSE_LOCK_STRATEGY = _setting(
     "lock_strategy",
     "Lock Strategy",
-    "auto, table or settle (default: auto)",
+    "auto, table, keeper or settle (default: auto)",
 )
 CLICKHOUSE_LOCK_SETTLE_SECONDS = _setting(
     "lock_settle_seconds",

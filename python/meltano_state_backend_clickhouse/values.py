@@ -130,9 +130,7 @@ def _choice(*choices: str) -> Callable[[str, str, str], str]:
         if word in choices:
             return word
         known = ", ".join(choices[:-1]) + " or " + choices[-1]
-        later = name == "lock_strategy" and word == "keeper"
-        what = "not in this version" if later else "not one of its values"
-        raise _bad(name, text, what, f"write {known}", source)
+        raise _bad(name, text, "not one of its values", f"write {known}", source)
 
     return read
 
@@ -184,7 +182,7 @@ KINDS: dict[str, Callable[[str, str, str], t.Any]] = {
     "send_receive_timeout": _number(_WHOLE, 1, _LONG, "300"),
     "cluster": _text,
     "engine": _text,
-    "lock_strategy": _choice("auto", "table", "settle"),
+    "lock_strategy": _choice("auto", "table", "keeper", "settle"),
     "lock_settle_seconds": _number(_SECONDS, 0.001, _LONG, "1.0"),
     "lock_wait_seconds": _number(_SECONDS, 0, _LONG, "30"),
     "lock_linger_seconds": _number(_SECONDS, 0, _LONG, "1.0"),

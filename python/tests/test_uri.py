@@ -120,7 +120,7 @@ def test_settings_over_uri() -> None:
         ("cluster", {"a": 1}),
         ("history_days", -1),
         ("verify", "maybe"),
-        ("lock_strategy", "keeper"),
+        ("lock_strategy", "zookeeper"),
     ],
 )
 def test_settings_refused(name: str, value: t.Any) -> None:
