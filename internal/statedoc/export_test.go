@@ -36,7 +36,10 @@ func TestEntries(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for range Entries([]byte(`{"a":{},"b":{},"c":[]}`)) {
+	for _, err := range Entries([]byte(`{"a":{},"b":{},"c":[]}`)) {
+		if err != nil {
+			t.Error(err)
+		}
 		break // ends it without a word
 	}
 }
