@@ -29,6 +29,9 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	return exitDone
 }
 
+// Command gives the tool's commands, for the manual pages.
+func Command() *cobra.Command { return new(app).rootCommand() }
+
 // app is one run of the tool: where it reads, where it writes, and what was asked of it.
 type app struct {
 	env            []string
