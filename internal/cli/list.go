@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func (a *app) listLong(ctx context.Context, s *chstate.Store, pattern, format st
 		marks, err := st.Bookmarks()
 		line.Streams = len(marks)
 		if err != nil {
-			line.Problem = problem(err)
+			line.Problem = problem(cmp.Or(st.Check(), err)) // the first names the half
 		}
 		lines = append(lines, line)
 	}

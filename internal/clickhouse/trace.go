@@ -69,8 +69,8 @@ type tracedBatch struct {
 }
 
 func (b tracedBatch) Send() error {
-	began := time.Now()
+	began, rows := time.Now(), b.Rows()
 	err := b.Batch.Send()
-	b.t.tell(began, err, fmt.Sprintf("%s (%d rows)", b.query, b.Rows()), nil)
+	b.t.tell(began, err, fmt.Sprintf("%s (%d rows)", b.query, rows), nil)
 	return err
 }
