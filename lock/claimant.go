@@ -91,7 +91,7 @@ func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ 
 			if !c.lastsFor(pause) {
 				break
 			}
-			if newcomer && d.Youngest > c.me.ID {
+			if newcomer && d.Youngest > c.me.ID && !l.rules.Without(lockrules.StepBack) {
 				if err := c.stepBack(ctx, d.Youngest); err != nil {
 					return nil, err
 				}

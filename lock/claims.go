@@ -29,7 +29,7 @@ func (r Rules) claimsOf(rows []Row, mine string) map[string]Claim {
 			continue
 		case row.Seq != c.Seq:
 			continue
-		case row.ClaimID == mine:
+		case row.ClaimID == mine && r.off&lockrules.OwnLeast == 0:
 			c.ExpiresAt = min(c.ExpiresAt, row.ExpiresAt)
 			c.Ceiling = min(c.Ceiling, row.Ceiling)
 		default:
@@ -68,8 +68,11 @@ func (c Claim) parsed() Claim {
 
 // newer says whether a row comes after those that c was read from.
 func (r Rules) newer(row Row, c Claim) bool {
-	if r.off&lockrules.SeqOrder != 0 {
+	switch {
+	case r.off&lockrules.SeqOrder != 0:
 		return row.LockedAt > c.LockedAt
+	case r.off&lockrules.ArrivalOrder != 0:
+		return true
 	}
 	return row.Seq > c.Seq
 }

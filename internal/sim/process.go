@@ -124,7 +124,7 @@ func (p *process) step(where string) {
 	p.mu.Lock()
 	now := p.w.now()
 	r := p.luck.of(where, now)
-	if p.w.calmSince() == 0 && r.Float64() < p.w.climate.stops {
+	if p.w.calmSince() == 0 && r.Float64() < p.w.climate.of(where).stops {
 		p.stopped = max(p.stopped, now+p.w.climate.stop(r))
 		p.w.trace("%s: stopped until %s %s", p, p.stopped, where)
 	}
@@ -170,7 +170,7 @@ func request[T any](ctx context.Context, p *process, what string, execute func()
 	if ctx.Err() != nil {
 		return result, context.Cause(ctx)
 	}
-	plan := p.w.climate.plan(p.draw(what), p.w.calmSince() != 0)
+	plan := p.w.climate.of(what).plan(p.draw(what), p.w.calmSince() != 0)
 	p.w.trace("%s: sends %s", p, what)
 	answer := make(chan T, 1)
 	if plan.executed {

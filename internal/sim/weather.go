@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type climate struct {
 	late    float64 // part of the requests that are given up and executed much later
 	repeats float64 // part of the requests that are executed again, some time later
 	stops   float64 // chance of a process to be stopped, at each step
+	hot     string  // a kind of request that all this happens to ten times as often
 	kills   float64 // kills of a process, per minute
 	cancels float64 // part of the Acquires and of the writes that are cancelled
 	deletes float64 // part of the operations that delete
@@ -89,6 +91,9 @@ func newClimate(r *rand.Rand) climate {
 		idle:      r.IntN(10) == 0,
 	}
 	if r.IntN(2) == 0 {
+		c.hot = []string{"announcement", "renewal", "tombstone", "ticket", "look", "write", "read"}[r.IntN(7)]
+	}
+	if r.IntN(2) == 0 {
 		c.linger = time.Second
 	}
 	if r.IntN(3) == 0 {
@@ -110,6 +115,23 @@ func newClimate(r *rand.Rand) climate {
 	if c.jumps != steady || c.replicas == quorum {
 		// Who waits for less cannot find out that a claim stands unchanged.
 		c.wait = max(c.wait, 2*c.lease)
+	}
+	return c
+}
+
+// hotter is a copy of the climate for requests of the hot kind.
+func (c *climate) hotter() *climate {
+	h := *c
+	for _, p := range []*float64{&h.slow, &h.lost, &h.cut, &h.late, &h.repeats, &h.stops} {
+		*p = min(10**p, 0.4)
+	}
+	return &h
+}
+
+// of gives the climate for a request, by what it is called.
+func (c *climate) of(what string) *climate {
+	if c.hot != "" && strings.Contains(what, c.hot) {
+		return c.hotter()
 	}
 	return c
 }
