@@ -44,6 +44,7 @@ test: lint test-go engine-test test-python ## Run all linters and tests, on the 
 .PHONY: test-go
 test-go: build engine ## Run the Go tests of library, tool and lock
 	go test -count=1 $(RACE) ./...
+	@[ -e /usr/share/zookeeper/bin/zkServer.sh ] || echo 'NOT TESTED: the lock strategy "keeper", which needs a ZooKeeper (Debian: apt-get install zookeeper)'
 
 .PHONY: test-python
 test-python: build engine .venv/ready .venv37/ready ## Run the tests of the add-on, with the newest and the oldest Meltano
