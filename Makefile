@@ -86,6 +86,10 @@ $(GOLANGCI):
 	.venv37/bin/pip install --quiet -r requirements/dev37.txt
 	touch $@
 
+.PHONY: man
+man: ## Write the manual pages into bin/man
+	go run ./internal/cli/man bin/man
+
 .PHONY: bench
 bench: build engine ## Measure what a bookmark costs beside a bare INSERT
 	go test -run '^$$' -bench . -benchtime 300x .
