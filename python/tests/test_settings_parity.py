@@ -154,7 +154,8 @@ def compare_with_tool(case: dict[str, t.Any], root: pathlib.Path, answer: dict[s
     for name, value in answer.items():
         if name in {"uri", "password"} or value == "":
             continue
-        text = str(bool(value)).lower() if name in switches else str(value)
+        off = str(value).lower() in {"false", "0", "no", "off"}
+        text = str(not off).lower() if name in switches else str(value)
         assert shown[name] == text, (name, done.stdout)
 
 
