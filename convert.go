@@ -62,7 +62,7 @@ func (s *Store) wrap(err error, op string, args ...any) error {
 	return e
 }
 
-func lockedError(busy *lock.BusyError) error {
+func lockedError(busy *lock.BusyError) *LockedError {
 	c := busy.Blocker
 	e := &LockedError{
 		ID: busy.Key, ClaimID: c.ID, Holder: c.Holder, Since: c.Holder.AcquiredAt,

@@ -243,6 +243,6 @@ func (s *Store) Close() error {
 
 // tellWait says who is in the way.
 func (s *Store) tellWait(w lock.Wait) {
-	busy := lockedError(&lock.BusyError{Wait: w}).(*LockedError)
+	busy := lockedError(&lock.BusyError{Wait: w})
 	s.opts.Logger.Warn(fmt.Sprintf("waiting for the lock of %s, held by %s since %s", lockName(busy.ID), busy.who(), since(busy.Since, busy.Now)))
 }
