@@ -16,7 +16,6 @@ type claimant struct {
 	key    string
 	me     Me
 	mem    Memory
-	rows   uint64 // rows sent so far, answered or not
 	sent   time.Duration
 	holder Holder
 
@@ -24,6 +23,10 @@ type claimant struct {
 	told    string // claim id that OnWait was last told of
 	blocked Wait   // what the last look showed to be in the way, if anything
 	late    error  // the last request that was not answered within a lease
+
+	foreign      bool // a look showed a row of the older plugin
+	unsure       bool // a row was sent of which it is not known whether it was stored
+	steppedAside bool
 }
 
 // errLate is the cause that ends a request of a claimant after a lease: by
@@ -91,6 +94,13 @@ func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ 
 			if !c.lastsFor(pause) {
 				break
 			}
+			if newcomer && d.Older && !c.steppedAside {
+				if err := c.stepAside(ctx); err != nil {
+					return nil, err
+				}
+				announce = true
+				continue
+			}
 			if newcomer && d.Youngest > c.me.ID && !l.rules.Without(lockrules.StepBack) {
 				if err := c.stepBack(ctx, d.Youngest); err != nil {
 					return nil, err
@@ -112,8 +122,7 @@ func (c *claimant) rename(after string) error {
 	if err != nil {
 		return err
 	}
-	c.me = Me{ID: id, First: true}
-	c.rows = c.l.rules.RowsBefore()
+	c.me, c.unsure = Me{ID: id, First: true, Seq: 2 * c.l.rules.RowsBefore()}, false
 	return nil
 }
 
@@ -158,8 +167,12 @@ func (c *claimant) ticket(ctx context.Context) error {
 }
 
 func (c *claimant) append(ctx context.Context, waiting bool, ceiling Millis) error {
-	c.rows++
-	c.me.Seq, c.me.Ticket = 2*c.rows, waiting
+	if waiting || c.me.Seq == 0 {
+		c.me.Seq += 2
+	} else {
+		c.me.Seq = nextAttempt(c.me.Seq)
+	}
+	c.me.Ticket = waiting
 	c.sent = c.l.opts.Clock.Now()
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -170,6 +183,7 @@ func (c *claimant) append(ctx context.Context, waiting bool, ceiling Millis) err
 	if c.l.rules.Without(lockrules.AnchorSent) {
 		c.sent = c.l.opts.Clock.Now()
 	}
+	c.unsure = c.unsure || err != nil
 	return late(ctx, err)
 }
 
@@ -177,6 +191,7 @@ func (c *claimant) look(ctx context.Context) (Look, Decision, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	look, d, err := c.l.look(ctx, c.key, c.me, c.mem)
+	c.foreign = c.foreign || d.Foreign
 	return look, d, late(ctx, err)
 }
 
@@ -260,10 +275,14 @@ func (c *claimant) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
 	defer cancel()
 	err := c.l.log.Append(ctx, c.key, Record{
-		ClaimID: c.me.ID, Seq: 2*c.rows + 1, Waiting: c.me.Ticket, Released: true, Holder: c.holder.Marshal(),
+		ClaimID: c.me.ID, Seq: c.me.Seq + 1, Waiting: c.me.Ticket, Released: true, Holder: c.holder.Marshal(),
 	})
 	if err != nil {
 		c.l.opts.Logger.Debug("claim not taken back; it ends with its lease", "key", c.key, "claim", c.me.ID, "error", err)
+		return err
 	}
-	return err
+	if !c.unsure {
+		c.l.sweep(c.key, c.me.ID, c.foreign)
+	}
+	return nil
 }

@@ -11,7 +11,8 @@ import (
 // are one row that was sent again; where the server filled them at different
 // times, others' are read as the longest-lived of them, and mine as the least:
 // I must not count on a row that a merge may have dropped. A mark makes its
-// claim released, also one whose rows are gone.
+// claim released, also one whose rows are gone, unless the claim announced
+// again after what the mark is about.
 func (r Rules) claimsOf(rows []Row, mine string) map[string]Claim {
 	claims := make(map[string]Claim, len(rows))
 	for _, row := range rows {
@@ -47,6 +48,9 @@ func (r Rules) claimsOf(rows []Row, mine string) map[string]Claim {
 			continue
 		}
 		c := claims[id]
+		if attempt(row.Seq) < attempt(c.Seq) {
+			continue
+		}
 		c.ID, c.Released, c.Broken = id, true, true
 		c.Ceiling = max(c.Ceiling, row.Ceiling)
 		c.LockedAt = max(c.LockedAt, row.LockedAt)

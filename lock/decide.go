@@ -49,6 +49,10 @@ type Memory map[string]sighting
 type sighting struct {
 	seq   uint64
 	since time.Duration // receipt of the first look that showed seq
+
+	// Of a claim of the older plugin:
+	lockedAt Millis // tells its rows apart
+	late     bool   // see latecomers
 }
 
 // unchangedLeases is how many of its own leases a claim must stand unchanged
@@ -57,16 +61,19 @@ type sighting struct {
 const unchangedLeases = 1.25
 
 // observe notes a look, after it was decided upon.
-func (m Memory) observe(look Look, claims map[string]Claim) {
+func (m Memory) observe(look Look, claims map[string]Claim, late map[string]bool) {
 	for id := range m {
 		if _, ok := claims[id]; !ok {
 			delete(m, id)
 		}
 	}
 	for id, c := range claims {
-		if s, ok := m[id]; !ok || s.seq != c.Seq {
-			m[id] = sighting{seq: c.Seq, since: look.Received}
+		s, ok := m[id]
+		if !ok || s.seq != c.Seq || c.Foreign() && s.lockedAt != c.LockedAt {
+			s.since = look.Received
 		}
+		s.seq, s.lockedAt, s.late = c.Seq, c.LockedAt, late[id]
+		m[id] = s
 	}
 }
 
@@ -124,8 +131,9 @@ type Decision struct {
 	// Floor is the first version that no earlier hold can have sent, as far as
 	// the log tells: the server's now, and one above every other claim's ceiling.
 	Floor Millis
-	// Foreign says whether a row of the older plugin was seen, live or dead.
-	Foreign bool
+	// Foreign says whether a row of the older plugin was seen, live or dead;
+	// Older, whether a live one was: it holds the lock or wants it.
+	Foreign, Older bool
 }
 
 // Rules are the allowances of a decision.
@@ -143,6 +151,10 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 	claims := r.claimsOf(look.Rows, me.ID)
 	d := Decision{Floor: look.Now}
 	d.Mine, d.There = claims[me.ID]
+	var late map[string]bool
+	if r.Skew == 0 { // replicas may show what the older plugin stored long after it was
+		late = mem.latecomers(claims, me.ID)
+	}
 	var holder, ticket *Claim
 	for id, c := range claims {
 		if id == me.ID {
@@ -159,9 +171,14 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 			}
 			continue
 		}
-		if !c.Foreign() {
-			d.Youngest = max(d.Youngest, c.ID)
+		if c.Foreign() {
+			d.Older = true
+			if !late[id] {
+				holder = older(holder, c)
+			}
+			continue
 		}
+		d.Youngest = max(d.Youngest, c.ID)
 		if !c.Waiting {
 			holder = older(holder, c)
 			continue
@@ -173,7 +190,7 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 		}
 	}
 	slices.SortFunc(d.Dead, byID)
-	mem.observe(look, claims)
+	mem.observe(look, claims, late)
 	d.Outcome = r.outcome(look, me, d, holder)
 	switch {
 	case d.Outcome != Blocked:
@@ -231,6 +248,10 @@ func (r Rules) expired(c Claim, now Millis) bool { return now > c.ExpiresAt.Add(
 // counts says whether a claim's ceiling is a bound for later versions.
 func (r Rules) counts(c Claim) bool {
 	switch {
+	case c.Foreign():
+		// It knows of no ceiling: its versions are the server's time. The
+		// column's default, 300 s ahead, would hide what it writes next.
+		return false
 	case r.off&lockrules.DeadCeiling != 0 && !c.Released:
 		return false
 	case r.off&lockrules.TombstoneCeiling != 0 && c.Released && !c.Broken:

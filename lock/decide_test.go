@@ -61,6 +61,9 @@ func TestDecide(t *testing.T) {
 		{name: "somebody put a tombstone on me", me: me, rows: []lock.Row{mine, row("!m", 3, released)}, want: lock.Broken},
 		{name: "somebody broke me", me: me, rows: []lock.Row{mine, row("!m/broken", 1, released)}, want: lock.Broken},
 		{name: "broken, whatever comes later", me: lock.Me{ID: "!m", Seq: 9, Deadline: time.Minute}, rows: []lock.Row{row("!m", 9), row("!m/broken", 1, released)}, want: lock.Broken},
+		{name: "an earlier attempt of mine was broken", me: lock.Me{ID: "!m", Seq: 1 << 32, Deadline: time.Minute}, rows: []lock.Row{row("!m", 1<<32), row("!m/broken", 4, released)}, want: lock.Acquired},
+		{name: "this attempt of mine was broken", me: lock.Me{ID: "!m", Seq: 1<<32 + 4, Deadline: time.Minute}, rows: []lock.Row{row("!m", 1<<32+4), row("!m/broken", 1<<32, released)}, want: lock.Broken},
+		{name: "another's earlier attempt was broken", me: me, rows: []lock.Row{mine, row("!a", 2<<32), row("!a/broken", 1<<32+2, released)}, want: lock.Blocked, block: "!a"},
 		{name: "broken, and my rows are gone", me: me, rows: []lock.Row{row("!m/broken", 1, released)}, want: lock.Broken},
 
 		{name: "an older claim", me: me, rows: []lock.Row{mine, row("!a", 2)}, want: lock.Blocked, block: "!a"},

@@ -22,6 +22,9 @@ func (h *lease) write(ctx, hold context.Context, above Millis, send func(context
 		return err
 	}
 	err = send(ctx, v)
+	if err != nil {
+		h.notSure()
+	}
 	if h.left() <= 0 && !h.l.rules.Without(lockrules.Deadline) {
 		h.end(errLost(h.key, "ended during a write"))
 	}

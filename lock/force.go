@@ -7,12 +7,23 @@ import "context"
 // takes one for the other.
 const brokenMark = "/broken"
 
-// Tombstone gives the row by which somebody else than its owner ends a claim
-// for good, whatever the owner does later. The owner's next look, at most a
-// third of its lease later, shows it, and its hold ends with ErrLost; what it
-// may still write stays below the versions of later holds.
+// attemptBits are the low bits of seq, which count the rows of one attempt.
+// Each announcement after the first begins a new attempt in the high bits: a
+// mark is about the attempt that it was made for. One that is late must not
+// hit a claim that was dead then, but waited and announced again since.
+const attemptBits = 32
+
+func attempt(seq uint64) uint64 { return seq >> attemptBits }
+
+func nextAttempt(seq uint64) uint64 { return (attempt(seq) + 1) << attemptBits }
+
+// Tombstone gives the row by which somebody else than its owner ends a claim:
+// the hold, if it is one, or else this attempt to get it, whatever the owner
+// does later. The owner's next look, at most a third of its lease later, shows
+// it, and its hold ends with ErrLost; what it may still write stays below the
+// versions of later holds.
 func (c Claim) Tombstone() Record {
-	return Record{ClaimID: c.ID + brokenMark, Seq: 1, Released: true, Ceiling: c.Ceiling}
+	return Record{ClaimID: c.ID + brokenMark, Seq: c.Seq, Released: true, Ceiling: c.Ceiling}
 }
 
 // Break appends the Tombstone of somebody's claim. by says who did it, for the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +42,7 @@ func TestHoldIsLostWhenRenewalsFail(t *testing.T) {
 		l, wire := w.process()
 		h := w.acquire(l)
 		acquired := time.Now()
-		wire.append = func(context.Context, lock.Record, func() error) error { return errors.New("no way through") }
+		wire.change(func(context.Context, lock.Record, func() error) error { return errors.New("no way through") }, nil)
 		<-h.Context().Done()
 		if after := time.Since(acquired); after < lease*8/10-10*time.Millisecond || after > lease*8/10 {
 			t.Errorf("context ended after %s, want 0.8 of a lease after the announcement was sent", after)
@@ -57,7 +58,7 @@ func TestHoldIsLostWhenRenewalsFail(t *testing.T) {
 				t.Errorf("%s says %v", what, err)
 			}
 		}
-		wire.append = nil
+		wire.change(nil, nil)
 		h.Release()
 		w.acquire(l).Release()
 	})
@@ -69,17 +70,17 @@ func TestLateRenewalDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		l, wire := w.process()
 		h := w.acquire(l)
-		wire.append = func(_ context.Context, _ lock.Record, send func() error) error {
+		wire.change(func(_ context.Context, _ lock.Record, send func() error) error {
 			err := send()
 			time.Sleep(lease / 2)
 			return err
-		}
+		}, nil)
 		acquired := time.Now()
 		<-h.Context().Done()
 		if after := time.Since(acquired); after > lease*9/10 {
 			t.Errorf("held for %s", after)
 		}
-		wire.append = nil
+		wire.change(nil, nil)
 		h.Release()
 	})
 }
@@ -90,17 +91,17 @@ func TestHoldSurvivesShortFaults(t *testing.T) {
 		l, wire := w.process()
 		h := w.acquire(l)
 		n := 0
-		wire.append = func(_ context.Context, _ lock.Record, send func() error) error {
+		wire.change(func(_ context.Context, _ lock.Record, send func() error) error {
 			if n++; n%3 != 0 {
 				return errors.New("no way through")
 			}
 			return send()
-		}
+		}, nil)
 		time.Sleep(2 * time.Minute)
 		if err := h.Check(); err != nil {
 			t.Error(err)
 		}
-		wire.append = nil
+		wire.change(nil, nil)
 		h.Release()
 	})
 }
@@ -225,10 +226,10 @@ func TestTakenOverWhenTheClockJumps(t *testing.T) {
 		h := w.acquire(old)
 		next, wire := w.process()
 		var all sync.WaitGroup
-		var above lock.Millis
+		var above atomic.Int64
 		all.Go(func() {
 			n := w.acquire(next)
-			err := n.Write(context.Background(), 0, func(_ context.Context, v lock.Millis) error { above = v; return nil })
+			err := n.Write(context.Background(), 0, func(_ context.Context, v lock.Millis) error { above.Store(int64(v)); return nil })
 			if err != nil {
 				t.Error(err)
 			}
@@ -241,7 +242,7 @@ func TestTakenOverWhenTheClockJumps(t *testing.T) {
 		var err error
 		for range 100 {
 			err = h.Write(context.Background(), 0, func(_ context.Context, v lock.Millis) error {
-				if above != 0 && v >= above {
+				if above := lock.Millis(above.Load()); above != 0 && v >= above {
 					t.Errorf("the older hold's version is %d ms above the newer one's", v-above)
 				}
 				return nil
@@ -291,7 +292,7 @@ func TestBrokenDuringRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		l, wire := w.process()
 		h := w.acquire(l)
-		wire.append = func(_ context.Context, rec lock.Record, send func() error) error {
+		wire.change(func(_ context.Context, rec lock.Record, send func() error) error {
 			if rec.Seq == 4 {
 				claims := (lock.Snapshot{Rows: w.log.Rows("key")}).Claims()
 				if err := w.log.Append(context.Background(), "key", claims[0].Tombstone()); err != nil {
@@ -302,13 +303,46 @@ func TestBrokenDuringRenewal(t *testing.T) {
 			err := send()
 			w.log.Merge("key", func(int) bool { return true })
 			return err
-		}
+		}, nil)
 		other, _ := w.process()
 		<-h.Context().Done()
 		if err := h.Check(); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("the holder is told %v", err)
 		}
 		w.acquire(other).Release()
+		h.Release()
+	})
+}
+
+// An announcement that nobody answered in time looks dead. Who takes it over
+// breaks it, but that request is late: meanwhile the claimant waited its turn,
+// announced again and holds.
+func TestLateMarkDoesNotHitTheNextAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		slow, wire := w.process()
+		first := true
+		wire.change(func(_ context.Context, _ lock.Record, send func() error) error {
+			if !first {
+				return send()
+			}
+			first = false
+			err := send()
+			time.Sleep(lease + time.Second)
+			return err
+		}, nil)
+		var all sync.WaitGroup
+		var h *lock.Hold
+		all.Go(func() { h = w.acquire(slow) })
+		time.Sleep(lease + 500*time.Millisecond)
+		dead := (lock.Snapshot{Rows: w.log.Rows("key")}).Claims()[0]
+		all.Wait()
+		if err := w.log.Append(context.Background(), "key", dead.Tombstone()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if dead.ID != h.ClaimID() || h.Check() != nil {
+			t.Errorf("claim %s of the hold, broken in an earlier attempt as %s: %v", h.ClaimID(), dead.ID, h.Check())
+		}
 		h.Release()
 	})
 }

@@ -25,7 +25,7 @@ type lease struct {
 
 	// The clock is read before mu is locked: nothing waits under it.
 	mu       sync.Mutex
-	rows     uint64        // rows sent, answered or not
+	seq      uint64        // of the last row sent, answered or not
 	base     Millis        // the version clock read base ...
 	baseAt   time.Duration // ... at this time of mine
 	last     Millis        // last version sent, 0 for none
@@ -36,15 +36,18 @@ type lease struct {
 	renewed  time.Duration // when the row was sent that deadline comes from
 	looked   time.Duration // when the newest look was sent
 	tickets  bool          // that look saw others wait
+	foreign  bool          // some look saw the older plugin
+	unsure   bool          // the fate of some request is not known
 	released bool
 }
 
 func newLease(c *claimant, look Look, d Decision) (*lease, error) {
 	h := &lease{
-		l: c.l, key: c.key, id: c.me.ID, holder: c.holder.Marshal(), rows: c.rows,
+		l: c.l, key: c.key, id: c.me.ID, holder: c.holder.Marshal(), seq: c.me.Seq,
 		appending: newTurn(), writing: newTurn(),
 		base: d.Floor, baseAt: look.Sent, ceiling: d.Mine.Ceiling, asked: d.Mine.Ceiling,
-		deadline: c.me.Deadline, renewed: c.sent, looked: look.Sent, tickets: d.Tickets,
+		deadline: c.me.Deadline, renewed: c.sent, looked: look.Sent, tickets: d.Tickets || d.Older,
+		foreign: c.foreign, unsure: c.unsure,
 	}
 	if c.l.rules.Without(lockrules.AnchorSent) {
 		h.baseAt = look.Received
@@ -144,8 +147,9 @@ func (h *lease) look(ctx context.Context) error {
 			h.baseAt = look.Received
 		}
 		h.looked = look.Sent
-		h.tickets = d.Tickets
+		h.tickets = d.Tickets || d.Older // which tries again and again
 	}
+	h.foreign = h.foreign || d.Foreign
 	h.ceiling = max(h.ceiling, raised)
 	return nil
 }
@@ -163,16 +167,17 @@ func (h *lease) renew(ctx context.Context, floor Millis) error {
 		h.mu.Unlock()
 		return context.Cause(h.ctx)
 	}
-	h.rows++
+	h.seq += 2
 	// Ceilings never fall: a merge keeps the last row alone.
 	ceiling := max(h.versionAt(sent), floor, h.last).Add(h.l.opts.Lease)
 	if !h.l.rules.Without(lockrules.CeilingsRise) {
 		ceiling = max(ceiling, h.asked)
 	}
 	h.asked = ceiling
-	rec := Record{ClaimID: h.id, Seq: 2 * h.rows, Lease: h.l.opts.Lease, Ceiling: h.asked, Holder: h.holder}
+	rec := Record{ClaimID: h.id, Seq: h.seq, Lease: h.l.opts.Lease, Ceiling: h.asked, Holder: h.holder}
 	h.mu.Unlock()
 	if err := h.l.log.Append(ctx, h.key, rec); err != nil {
+		h.notSure()
 		return err
 	}
 	now := h.l.opts.Clock.Now()
@@ -199,6 +204,13 @@ func (h *lease) deadlineNow() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.deadline
+}
+
+// notSure notes that a request may still be under way: the tombstone is needed.
+func (h *lease) notSure() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unsure = true
 }
 
 // left is how long the lease may still be counted on.
@@ -247,10 +259,11 @@ func (h *lease) release() {
 	h.mu.Lock()
 	again := h.released
 	h.released = true
-	rec := Record{ClaimID: h.id, Seq: 2*h.rows + 1, Released: true, Ceiling: h.last, Holder: h.holder}
+	rec := Record{ClaimID: h.id, Seq: h.seq + 1, Released: true, Ceiling: h.last, Holder: h.holder}
 	if h.l.rules.Without(lockrules.TombstoneCeiling) {
 		rec.Ceiling = 0
 	}
+	sweep, foreign := !h.unsure && len(h.writing) == 0, h.foreign // no request is under way
 	h.mu.Unlock()
 	if again {
 		return
@@ -262,8 +275,12 @@ func (h *lease) release() {
 	for {
 		err := h.l.log.Append(ctx, h.key, rec)
 		if err == nil {
+			if sweep {
+				h.l.sweep(h.key, h.id, foreign)
+			}
 			return
 		}
+		sweep = false // some of these requests may come after the deletion
 		if sleep(ctx, oldestPause) != nil {
 			h.l.opts.Logger.Warn("lock not given back; it frees itself when its lease ends",
 				"key", h.key, "lease", h.l.opts.Lease, "error", err)

@@ -91,7 +91,10 @@ type Locker struct {
 	seats  map[string]*seat
 	leases map[*lease]struct{}
 	closed bool
-	work   sync.WaitGroup // claims under way, watchdogs, leases that linger
+	work   sync.WaitGroup // claims under way, watchdogs, leases that linger, sweeps
+
+	sweeping    turn      // one deletion at a time
+	sweepFailed sync.Once // tells once
 }
 
 // New gives a Locker on a log.
@@ -110,7 +113,7 @@ func New(log Log, opts Options) *Locker {
 		// was written under it.
 		opts.Linger = 0
 	}
-	l := &Locker{log: log, opts: opts, rules: &lockrules.Rules{}, seats: map[string]*seat{}, leases: map[*lease]struct{}{}}
+	l := &Locker{log: log, opts: opts, rules: &lockrules.Rules{}, seats: map[string]*seat{}, leases: map[*lease]struct{}{}, sweeping: newTurn()}
 	if c, ok := opts.Clock.(lockrules.Carrier); ok {
 		l.rules = c.LockRules()
 	}

@@ -375,16 +375,16 @@ func TestLogErrorEndsAcquire(t *testing.T) {
 	errServer := errors.New("the server said no")
 	bubble(t, func(t *testing.T, w *world) {
 		l, wire := w.process()
-		wire.read = func(context.Context, func() (lock.Snapshot, error)) (lock.Snapshot, error) {
+		wire.change(nil, func(context.Context, func() (lock.Snapshot, error)) (lock.Snapshot, error) {
 			return lock.Snapshot{}, errServer
-		}
+		})
 		if _, err := l.Acquire(context.Background(), "key"); !errors.Is(err, errServer) {
 			t.Errorf("got %v", err)
 		}
 		if n := w.live(); n != 0 {
 			t.Errorf("%d claims live", n)
 		}
-		wire.read = nil
+		wire.change(nil, nil)
 		w.acquire(l).Release()
 	})
 }
@@ -393,10 +393,10 @@ func TestLogErrorEndsAcquire(t *testing.T) {
 func TestServerThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		l, wire := w.process()
-		wire.append = func(ctx context.Context, _ lock.Record, _ func() error) error {
+		wire.change(func(ctx context.Context, _ lock.Record, _ func() error) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}
+		}, nil)
 		began := time.Now()
 		_, err := l.Acquire(context.Background(), "key")
 		if !errors.Is(err, lock.ErrSlow) {
@@ -424,13 +424,13 @@ func TestServerThatIsTooSlow(t *testing.T) {
 func TestRepeatedAnnouncement(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		l, wire := w.process()
-		wire.append = func(ctx context.Context, rec lock.Record, send func() error) error {
+		wire.change(func(ctx context.Context, rec lock.Record, send func() error) error {
 			if err := send(); err != nil {
 				return err
 			}
 			time.Sleep(time.Second)
 			return send()
-		}
+		}, nil)
 		h := w.acquire(l)
 		if err := h.Write(context.Background(), 0, nothing); err != nil {
 			t.Error(err)
@@ -494,10 +494,10 @@ func TestCloseIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		l, wire := w.process()
 		w.acquire(l)
-		wire.append = func(ctx context.Context, _ lock.Record, _ func() error) error {
+		wire.change(func(ctx context.Context, _ lock.Record, _ func() error) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}
+		}, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -24,7 +24,7 @@ const ServerFills Millis = -1
 // renewal, a ticket or a tombstone.
 type Record struct {
 	ClaimID string // "!" + UUIDv7, one for each hold
-	Seq     uint64 // order of the claim's rows: 2n for its n-th row, 2n+1 for a tombstone after it
+	Seq     uint64 // order of the claim's rows: even ones count up, a tombstone has the odd number after the last
 
 	Waiting  bool // a ticket: waits, does not claim
 	Released bool // a tombstone

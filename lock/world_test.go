@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -83,9 +84,28 @@ type wire struct {
 	delay time.Duration
 	dead  atomic.Bool // nothing goes through any more, as after a SIGKILL
 
-	// Change how a row is sent, when set: send stores it and gives the answer.
-	append func(ctx context.Context, rec lock.Record, send func() error) error
-	read   func(ctx context.Context, ask func() (lock.Snapshot, error)) (lock.Snapshot, error)
+	mu     sync.Mutex
+	append appendVia
+	read   readVia
+}
+
+// appendVia changes how a row is sent: send stores it and gives the answer.
+type appendVia func(ctx context.Context, rec lock.Record, send func() error) error
+
+// readVia changes how the log is read.
+type readVia func(ctx context.Context, ask func() (lock.Snapshot, error)) (lock.Snapshot, error)
+
+// change sets both ways; nil is the plain one.
+func (w *wire) change(a appendVia, r readVia) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.append, w.read = a, r
+}
+
+func (w *wire) vias() (appendVia, readVia) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.append, w.read
 }
 
 var errDead = errors.New("the process is dead")
@@ -100,8 +120,8 @@ func (w *wire) Append(ctx context.Context, key string, rec lock.Record) error {
 		}
 		return w.travel(ctx)
 	}
-	if w.append != nil {
-		return w.append(ctx, rec, send)
+	if via, _ := w.vias(); via != nil {
+		return via(ctx, rec, send)
 	}
 	return send()
 }
@@ -117,8 +137,8 @@ func (w *wire) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 		}
 		return snap, w.travel(ctx)
 	}
-	if w.read != nil {
-		return w.read(ctx, ask)
+	if _, via := w.vias(); via != nil {
+		return via(ctx, ask)
 	}
 	return ask()
 }

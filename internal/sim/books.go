@@ -311,10 +311,21 @@ func (b *books) inTurn(l *lease) {
 	if k := b.killed; k != nil {
 		b.killed = nil
 		took := now - b.killAt
-		if mine.first < b.killAt && b.claims[k.id].last < b.killAt && took > b.w.climate.lease*3/2+3*time.Second {
+		if mine.first < b.killAt && !b.fromTheDead(b.killAt) && took > b.w.climate.lease*3/2+3*time.Second {
 			b.violated(4, "%s waited for %s after %s was killed", l, took, k)
 		}
 	}
+}
+
+// fromTheDead says whether rows were stored since a moment that a process had
+// sent before it was killed.
+func (b *books) fromTheDead(since time.Duration) bool {
+	for _, c := range b.claims {
+		if c.last >= since && c.by.isDead() {
+			return true
+		}
+	}
+	return false
 }
 
 // holder gives a process that holds.
