@@ -38,14 +38,14 @@ func (l *lexer) next() token {
 		return token{tokenEnd, start, start}
 	}
 	c := l.text[start]
-	switch {
-	case c == '\'':
+	switch c {
+	case '\'':
 		l.pos = quotedEnd(l.text, start, c)
 		return token{tokenString, start, l.pos}
-	case c == '`' || c == '"':
+	case '`', '"':
 		l.pos = quotedEnd(l.text, start, c)
 		return token{tokenQuoted, start, l.pos}
-	case c == '$':
+	case '$':
 		if end, ok := heredocEnd(l.text, start); ok {
 			l.pos = end
 			return token{tokenString, start, end}
