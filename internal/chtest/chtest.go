@@ -41,6 +41,14 @@ func (s Server) URI(database string) string {
 	return u.String()
 }
 
+// URL gives the address of the server's HTTP interface.
+func (s Server) URL() string {
+	if s.Secure {
+		return "https://" + s.hostPort()
+	}
+	return "http://" + s.hostPort()
+}
+
 func (s Server) hostPort() string {
 	if strings.Contains(s.Host, ":") {
 		return "[" + s.Host + "]:" + strconv.Itoa(s.Port)

@@ -52,11 +52,7 @@ func (s Server) SQL(t testing.TB, statement string) string {
 
 // Do is SQL for those who want the error. Settings are "name=value".
 func (s Server) Do(statement string, settings ...string) (string, error) {
-	scheme := "http://"
-	if s.Secure {
-		scheme = "https://"
-	}
-	req, err := http.NewRequest(http.MethodPost, scheme+s.hostPort()+"/?"+strings.Join(settings, "&"), strings.NewReader(statement))
+	req, err := http.NewRequest(http.MethodPost, s.URL()+"/?"+strings.Join(settings, "&"), strings.NewReader(statement))
 	if err != nil {
 		return "", err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/faultproxy"
 )
 
 // TestN16 is the field case N16 with its kin: failures that pass by themselves
@@ -62,8 +63,8 @@ func TestN16(t *testing.T) {
 				t.Fatal(err)
 			}
 			var left atomic.Int32 // how many requests fail from here on; all when negative
-			w.on(func(out http.ResponseWriter, r request) bool {
-				if r.kind() == "hello" || left.Load() == 0 {
+			w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+				if r.Kind() == "hello" || left.Load() == 0 {
 					return false
 				}
 				left.Add(-1)
@@ -111,9 +112,9 @@ func TestLostAnswerIsTheSameWrite(t *testing.T) {
 	}
 	var once sync.Once
 	target := chtest.Target(t)
-	w.on(func(out http.ResponseWriter, r request) bool {
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
 		lost := false
-		if r.kind() == "INSERT" {
+		if r.Kind() == "INSERT" {
 			once.Do(func() {
 				lost = true
 				// What a server does that dies after having stored it.
@@ -176,8 +177,8 @@ func TestN02(t *testing.T) {
 	var logged bytes.Buffer
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	var slept atomic.Bool
-	w.on(func(_ http.ResponseWriter, r request) bool {
-		if r.kind() == "hello" && slept.CompareAndSwap(false, true) {
+	w.On(func(_ http.ResponseWriter, r faultproxy.Request) bool {
+		if r.Kind() == "hello" && slept.CompareAndSwap(false, true) {
 			time.Sleep(noticeAfter + time.Second)
 		}
 		return false
@@ -203,7 +204,7 @@ func TestLongRetryIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(3500 * time.Millisecond)
-	w.on(func(out http.ResponseWriter, _ request) bool {
+	w.On(func(out http.ResponseWriter, _ faultproxy.Request) bool {
 		return time.Now().Before(until) && exception(out, 242, "TABLE_IS_READ_ONLY", "Table is in readonly mode")
 	})
 	if err := db.Insert(ctx, Row{ID: "a", UpdatedAt: 1}); err != nil {
@@ -222,7 +223,7 @@ func TestTheContextBoundsRetries(t *testing.T) {
 	if err := db.Warm(ctxFor(t)); err != nil {
 		t.Fatal(err)
 	}
-	w.on(func(out http.ResponseWriter, _ request) bool {
+	w.On(func(out http.ResponseWriter, _ faultproxy.Request) bool {
 		return exception(out, 242, "TABLE_IS_READ_ONLY", "Table is in readonly mode")
 	})
 	start := time.Now()
@@ -253,13 +254,13 @@ func TestStreamGoesOnAfterACut(t *testing.T) {
 	if err := db.Insert(ctx, rows...); err != nil {
 		t.Fatal(err)
 	}
-	target, cuts := chtest.Target(t), 3
-	w.on(func(out http.ResponseWriter, r request) bool {
-		if r.kind() != "SELECT" || cuts == 0 {
+	cuts := 3
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+		if r.Kind() != "SELECT" || cuts == 0 {
 			return false
 		}
 		cuts--
-		return relayHalf(t, out, r, target)
+		return faultproxy.CutHalfway(out, r)
 	})
 	i := 0
 	for r, err := range db.Rows(ctx, "") {
@@ -274,24 +275,6 @@ func TestStreamGoesOnAfterACut(t *testing.T) {
 	if i != n || cuts != 0 {
 		t.Errorf("%d rows, %d cuts left", i, cuts)
 	}
-}
-
-// relayHalf gives the first part of the real answer and cuts the connection.
-func relayHalf(t *testing.T, out http.ResponseWriter, r request, target chtest.Server) bool {
-	resp, err := r.relay(target)
-	if err != nil {
-		t.Error(err)
-		return false
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	out.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
-	_, _ = out.Write(body[:len(body)/3])
-	_ = http.NewResponseController(out).Flush()
-	panic(http.ErrAbortHandler)
 }
 
 // TestPagesAreNoAnswer: a web page is recognised, and never read as "no state".

@@ -2,13 +2,12 @@ package clickhouse
 
 import (
 	"fmt"
-	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/faultproxy"
 	"github.com/chstate/chstate/internal/glob"
 	"github.com/chstate/chstate/lock"
 )
@@ -79,18 +78,7 @@ func TestR08(t *testing.T) {
 	if err := db.Insert(ctx, Row{ID: "a", UpdatedAt: 1}); err != nil {
 		t.Fatal(err)
 	}
-	w.on(func(out http.ResponseWriter, r request) bool {
-		if r.kind() != "DELETE" {
-			return false
-		}
-		resp, err := r.relay(chtest.Target(t))
-		if err != nil {
-			t.Error(err)
-			return false
-		}
-		_ = resp.Body.Close()
-		return exception(out, 341, "UNFINISHED", "Mutation is not finished because some replicas are inactive right now: r2")
-	})
+	w.On(faultproxy.When("DELETE", faultproxy.ExceptionAfter(341)))
 	if err := db.Delete(ctx, "a", 2); err != nil {
 		t.Fatal(err)
 	}
@@ -163,15 +151,7 @@ func TestR10(t *testing.T) {
 func TestR11(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
-	w.on(func(out http.ResponseWriter, r request) bool { // as a profile would: weaker than what is sent
-		more := url.Values{}
-		for name, value := range map[string]string{"async_insert": "1", "wait_for_async_insert": "0", "async_insert_busy_timeout_ms": "5000"} {
-			if !r.params.Has(name) {
-				more.Set(name, value)
-			}
-		}
-		return relayChanged(t, out, r, more)
-	})
+	w.On(faultproxy.Profile(map[string]string{"async_insert": "1", "wait_for_async_insert": "0", "async_insert_busy_timeout_ms": "5000"}))
 	db := openWith(t, cfg)
 	for i := range 5 {
 		if err := db.Insert(ctx, Row{ID: "a", UpdatedAt: lock.Millis(100 + i)}); err != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chstate/chstate/lock"
+
+	"github.com/chstate/chstate/internal/faultproxy"
 )
 
 func TestLockLog(t *testing.T) {
@@ -117,7 +119,7 @@ func TestRoundTrips(t *testing.T) {
 	if err := first.Warm(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.kinds(), "hello probe CREATE CREATE CREATE CREATE probe"; got != want {
+	if got, want := w.Kinds(), "hello probe CREATE CREATE CREATE CREATE probe"; got != want {
 		t.Errorf("the first use sends %q, want %q", got, want)
 	}
 
@@ -125,7 +127,7 @@ func TestRoundTrips(t *testing.T) {
 	for id, err := range db.IDs(ctx, "") {
 		t.Fatal("not empty", id, err)
 	}
-	if got, want := w.kinds(), "hello probe SELECT"; got != want {
+	if got, want := w.Kinds(), "hello probe SELECT"; got != want {
 		t.Errorf("a list sends %q, want %q", got, want)
 	}
 	for _, c := range []struct {
@@ -144,7 +146,7 @@ func TestRoundTrips(t *testing.T) {
 		if err := c.call(); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if got := w.kinds(); got != c.want {
+		if got := w.Kinds(); got != c.want {
 			t.Errorf("%s sends %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -161,7 +163,7 @@ func TestRoundTrips(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := w.kinds(); strings.Contains(got, "hello") || strings.Count(got, "SELECT") != 80 {
+	if got := w.Kinds(); strings.Contains(got, "hello") || strings.Count(got, "SELECT") != 80 {
 		t.Errorf("parallel reads send %q", got)
 	}
 }
@@ -170,11 +172,11 @@ func TestRoundTrips(t *testing.T) {
 func TestStateTextNeverInTheURL(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
-	w.on(func(_ http.ResponseWriter, r request) bool {
-		for _, values := range r.params {
+	w.On(func(_ http.ResponseWriter, r faultproxy.Request) bool {
+		for _, values := range r.Params {
 			for _, v := range values {
 				if len(v) > 4000 || strings.Contains(v, "sensitive") {
-					t.Errorf("the URL of %q carries %.60q…", r.kind(), v)
+					t.Errorf("the URL of %q carries %.60q…", r.Kind(), v)
 				}
 			}
 		}

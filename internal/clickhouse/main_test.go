@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/faultproxy"
 )
 
 func TestMain(m *testing.M) { chtest.Main(m) }
@@ -79,11 +80,11 @@ func TestNothingIsLeftRunning(t *testing.T) {
 			break
 		}
 	}
-	w.on(func(out http.ResponseWriter, r request) bool {
-		return r.kind() == "INSERT" && exception(out, 62, "SYNTAX_ERROR", "no")
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+		return r.Kind() == "INSERT" && exception(out, 62, "SYNTAX_ERROR", "no")
 	})
 	wantKind(t, db.Insert(ctx, Row{ID: "a", Completed: make([]byte, 5<<20), UpdatedAt: 2}), Server, "62 SYNTAX_ERROR")
-	w.on(func(http.ResponseWriter, request) bool {
+	w.On(func(http.ResponseWriter, faultproxy.Request) bool {
 		cancel()
 		return false
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/faultproxy"
 )
 
 // olderTables makes the older plugin's two tables.
@@ -225,8 +226,8 @@ func TestASlowMigratorSwapsNothingTwice(t *testing.T) {
 	}())
 	arrived, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	w.on(func(_ http.ResponseWriter, r request) bool {
-		if r.kind() == "EXCHANGE" {
+	w.On(func(_ http.ResponseWriter, r faultproxy.Request) bool {
+		if r.Kind() == "EXCHANGE" {
 			once.Do(func() {
 				close(arrived)
 				<-proceed
@@ -254,7 +255,7 @@ func TestMigrationIsExplicitWhereTablesAreNotMade(t *testing.T) {
 	olderTables(t, cfg, "", "DateTime64(3)")
 	db := openWith(t, cfg)
 	wantKind(t, db.Warm(ctxFor(t)), Schema, "older plugin's", "create_tables is never", "chstate init")
-	if got := w.kinds(); strings.Contains(got, "CREATE") || strings.Contains(got, "DROP") {
+	if got := w.Kinds(); strings.Contains(got, "CREATE") || strings.Contains(got, "DROP") {
 		t.Errorf("sent %s", got)
 	}
 	if err := db.Migrate(ctxFor(t)); err != nil {
@@ -270,8 +271,8 @@ func TestRefusedMigrationNamesTheGrant(t *testing.T) {
 	w, cfg := newWire(t)
 	olderTables(t, cfg, "", "DateTime64(3)")
 	cfg.HistoryDays = 0
-	w.on(func(out http.ResponseWriter, r request) bool {
-		return r.kind() == "CREATE" && exception(out, 497, "ACCESS_DENIED", "etl: Not enough privileges. To execute this query, it's necessary to have the grant CREATE TABLE ON m.state_lock__new")
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+		return r.Kind() == "CREATE" && exception(out, 497, "ACCESS_DENIED", "etl: Not enough privileges. To execute this query, it's necessary to have the grant CREATE TABLE ON m.state_lock__new")
 	})
 	wantKind(t, openWith(t, cfg).Warm(ctxFor(t)), Denied, "older plugin's lock table", "cannot be replaced", "GRANT CREATE TABLE ON m.state_lock__new")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/faultproxy"
 )
 
 // TestAnyNameIsATableName: whatever ClickHouse takes as a name works.
@@ -102,7 +103,7 @@ func TestCreateTablesNeverSendsNoDDL(t *testing.T) {
 	cfg.CreateTables = false
 	db := openWith(t, cfg)
 	wantKind(t, db.Warm(ctx), Schema, db.Target(), cfg.Schema+".state does not exist", "chstate init --print-sql")
-	if strings.Contains(w.kinds(), "CREATE") {
+	if strings.Contains(w.Kinds(), "CREATE") {
 		t.Error("DDL was sent")
 	}
 	// The tables appear: the same store works.
@@ -116,7 +117,7 @@ func TestCreateTablesNeverSendsNoDDL(t *testing.T) {
 	if err := other.Archive(ctx, "set", "me", "a"); err != nil {
 		t.Fatal(err)
 	}
-	w.take()
+	w.Take()
 }
 
 // makeTables runs what InitSQL prints, as an administrator would. The local
@@ -153,8 +154,8 @@ func TestN06(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	makeTables(t, cfg)
-	w.on(func(out http.ResponseWriter, r request) bool {
-		switch r.kind() {
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+		switch r.Kind() {
 		case "hello", "probe", "SELECT", "INSERT":
 			return false
 		}
@@ -193,8 +194,8 @@ func TestRefusedCreateNamesTheGrant(t *testing.T) {
 	} {
 		ctx := ctxFor(t)
 		w, cfg := newWire(t)
-		w.on(func(out http.ResponseWriter, r request) bool {
-			return r.kind() == "CREATE" && exception(out, 497, "ACCESS_DENIED", c.message)
+		w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+			return r.Kind() == "CREATE" && exception(out, 497, "ACCESS_DENIED", c.message)
 		})
 		wantKind(t, openWith(t, cfg).Warm(ctx), Denied, "tables are missing", c.grant, "chstate init --print-sql")
 	}
@@ -285,8 +286,8 @@ func TestOldServersAreRefused(t *testing.T) {
 	for version, ok := range map[string]bool{"23.7.6.111": false, "22.8.1.1": false, "23.8.16.40": true, "24.1.1.1": true, "nonsense": false} {
 		w, cfg := newWire(t)
 		probe := probeText(version)
-		w.on(func(out http.ResponseWriter, r request) bool {
-			if r.kind() != "probe" {
+		w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+			if r.Kind() != "probe" {
 				return false
 			}
 			out.Header().Set("Content-Type", "application/octet-stream")

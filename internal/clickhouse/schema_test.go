@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/chstate/chstate/internal/faultproxy"
 )
 
 func TestInitSQL(t *testing.T) {
@@ -155,8 +157,8 @@ func TestDeletesNeedNoClusterGrant(t *testing.T) {
 	makeTables(t, cfg)
 	cfg.Cluster = "prod"
 	db := openWith(t, cfg)
-	w.on(func(out http.ResponseWriter, r request) bool {
-		return strings.Contains(r.text, "ON CLUSTER") && exception(out, 497, "ACCESS_DENIED", "necessary to have the grant CLUSTER ON *.*")
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+		return strings.Contains(r.Text, "ON CLUSTER") && exception(out, 497, "ACCESS_DENIED", "necessary to have the grant CLUSTER ON *.*")
 	})
 	if err := db.Insert(ctx, Row{ID: "a", UpdatedAt: 1}); err != nil {
 		t.Fatal(err)

@@ -2,58 +2,13 @@ package clickhouse
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/faultproxy"
 )
-
-// settingsOf gives what a request carries of settings: its URL parameters
-// without those that are something else.
-func settingsOf(params url.Values) []string {
-	var out []string
-	for name, v := range params {
-		switch {
-		case name == "query", name == "default_format", name == "client_protocol_version", name == "wait_end_of_query",
-			strings.HasPrefix(name, "param_"):
-		case name == "insert_deduplication_token":
-			out = append(out, name)
-		default:
-			out = append(out, name+"="+v[0])
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// relayChanged forwards a request with further parameters.
-func relayChanged(t *testing.T, out http.ResponseWriter, r request, more url.Values) bool {
-	t.Helper()
-	params := url.Values{}
-	for name, v := range r.params {
-		params[name] = v
-	}
-	for name, v := range more {
-		params[name] = v
-	}
-	r.params = params
-	resp, err := r.relay(chtest.Target(t))
-	if err != nil {
-		t.Error(err)
-		return cut(out)
-	}
-	defer resp.Body.Close()
-	for k, v := range resp.Header {
-		out.Header()[k] = v
-	}
-	out.WriteHeader(resp.StatusCode)
-	_, _ = io.Copy(out, resp.Body)
-	return true
-}
 
 func TestSettingsThatAreSent(t *testing.T) {
 	ctx := ctxFor(t)
@@ -63,9 +18,9 @@ func TestSettingsThatAreSent(t *testing.T) {
 	if err := db.Warm(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range w.take() {
-		if got := settingsOf(r.params); !slices.Equal(got, []string{"max_threads=1"}) {
-			t.Errorf("%s carries %v", r.kind(), got)
+	for _, r := range w.Take() {
+		if got := r.Settings(); !slices.Equal(got, []string{"max_threads=1"}) {
+			t.Errorf("%s carries %v", r.Kind(), got)
 		}
 	}
 	known := func(names ...string) (out []string) {
@@ -87,27 +42,27 @@ func TestSettingsThatAreSent(t *testing.T) {
 	if err := db.Insert(ctx, Row{ID: "a", UpdatedAt: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if got := settingsOf(w.take()[0].params); !slices.Equal(got, write) {
+	if got := w.Take()[0].Settings(); !slices.Equal(got, write) {
 		t.Errorf("an insert carries %v, want %v", got, write)
 	}
 	if err := db.LockLog().Append(ctx, "a", lockRec(1)); err != nil {
 		t.Fatal(err)
 	}
-	if got := settingsOf(w.take()[0].params); !slices.Equal(got, write) {
+	if got := w.Take()[0].Settings(); !slices.Equal(got, write) {
 		t.Errorf("an append carries %v, want %v", got, write)
 	}
 	if _, _, err := db.Get(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got := settingsOf(w.take()[0].params); !slices.Equal(got, read) {
+	if got := w.Take()[0].Settings(); !slices.Equal(got, read) {
 		t.Errorf("a read carries %v, want %v", got, read)
 	}
 	if err := db.Delete(ctx, "a", 5); err != nil {
 		t.Fatal(err)
 	}
-	del := w.take()[1]
+	del := w.Take()[1]
 	want := known("do_not_merge_across_partitions_select_final=0", "lightweight_delete_mode=lightweight_update", "lightweight_deletes_sync=2", "mutations_sync=2")
-	if got := settingsOf(del.params); !slices.Equal(got, want) {
+	if got := del.Settings(); !slices.Equal(got, want) {
 		t.Errorf("a delete carries %v, want %v", got, want)
 	}
 
@@ -116,8 +71,8 @@ func TestSettingsThatAreSent(t *testing.T) {
 	if err := db.Insert(ctx, Row{ID: "a", UpdatedAt: 2}); err != nil {
 		t.Fatal(err)
 	}
-	requests := w.take()
-	got := settingsOf(requests[len(requests)-1].params)
+	requests := w.Take()
+	got := requests[len(requests)-1].Settings()
 	if !slices.Contains(got, "async_insert=1") || !slices.Contains(got, "wait_for_async_insert=1") {
 		t.Errorf("async_insert carries %v", got)
 	}
@@ -177,11 +132,12 @@ func TestN05(t *testing.T) {
 			if err := admin.Insert(ctx, Row{ID: "a", UpdatedAt: 9}); err != nil {
 				t.Fatal(err)
 			}
-			w.on(func(out http.ResponseWriter, r request) bool {
-				if set := settingsOf(r.params); mode == "1" && len(set) > 0 {
+			w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+				if set := r.Settings(); mode == "1" && len(set) > 0 {
 					return exception(out, 164, "READONLY", "Cannot modify '"+strings.Split(set[0], "=")[0]+"' setting in readonly mode")
 				}
-				return relayChanged(t, out, r, url.Values{"readonly": {mode}})
+				r.Params.Set("readonly", mode)
+				return r.Pass(out)
 			})
 			db := openWith(t, cfg)
 			if row, found, err := db.Get(ctx, "a"); err != nil || !found || row.UpdatedAt != 9 {
@@ -218,8 +174,8 @@ func TestRefusedSettingsAreLeftOutOfReads(t *testing.T) {
 	}
 	const name = "do_not_merge_across_partitions_select_final"
 	refusals := 0
-	w.on(func(out http.ResponseWriter, r request) bool {
-		if r.params.Has(name) {
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+		if r.Params.Has(name) {
 			refusals++
 			return exception(out, 452, "SETTING_CONSTRAINT_VIOLATION", "Setting "+name+" should not be changed")
 		}
@@ -233,8 +189,8 @@ func TestRefusedSettingsAreLeftOutOfReads(t *testing.T) {
 	if refusals != 1 {
 		t.Errorf("sent %d times", refusals)
 	}
-	w.on(func(out http.ResponseWriter, r request) bool {
-		return r.params.Has("async_insert") && exception(out, 452, "SETTING_CONSTRAINT_VIOLATION", "Setting async_insert should not be changed")
+	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
+		return r.Params.Has("async_insert") && exception(out, 452, "SETTING_CONSTRAINT_VIOLATION", "Setting async_insert should not be changed")
 	})
 	wantKind(t, db.Insert(ctx, Row{ID: "a", UpdatedAt: 1}), ReadOnly, "452", "async_insert", "constraint")
 }
