@@ -252,7 +252,7 @@ func (r Rules) counts(c Claim) bool {
 		// It knows of no ceiling: its versions are the server's time. The
 		// column's default, 300 s ahead, would hide what it writes next.
 		return false
-	case r.off&lockrules.DeadCeiling != 0 && !c.Released:
+	case r.off&lockrules.DeadCeiling != 0 && (!c.Released || c.Broken):
 		return false
 	case r.off&lockrules.TombstoneCeiling != 0 && c.Released && !c.Broken:
 		return false

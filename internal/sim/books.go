@@ -28,6 +28,7 @@ type books struct {
 
 	violations []string
 	acquired   int
+	marked     map[string]bool
 }
 
 // lease is a claim that was acquired. Its number is that of its winning look,
@@ -86,7 +87,7 @@ type claim struct {
 }
 
 func newBooks(w *world) *books {
-	return &books{w: w, looks: map[*lock.Row]look{}, claims: map[string]*claim{}}
+	return &books{w: w, looks: map[*lock.Row]look{}, claims: map[string]*claim{}, marked: map[string]bool{}}
 }
 
 func (b *books) violated(promise int, format string, args ...any) {
@@ -132,6 +133,9 @@ func (b *books) stored(rec lock.Record) {
 	defer b.mu.Unlock()
 	id, mark := strings.CutSuffix(rec.ClaimID, "/broken")
 	c, now := b.claims[id], b.w.now()
+	if mark {
+		b.marked[id] = true
+	}
 	if rec.Waiting && c.ticket == 0 {
 		c.ticket = now
 	}
@@ -310,18 +314,21 @@ func (b *books) inTurn(l *lease) {
 	}
 	if k := b.killed; k != nil {
 		b.killed = nil
-		took := now - b.killAt
-		if mine.first < b.killAt && !b.fromTheDead(b.killAt) && took > b.w.climate.lease*3/2+3*time.Second {
+		limit := b.w.climate.lease*3/2 + 3*time.Second
+		if b.w.climate.replicas == lagging {
+			limit += 10 * settleFor // each announcement stands for so long
+		}
+		if took := now - b.killAt; mine.first < b.killAt && !b.stormy(mine) && took > limit {
 			b.violated(4, "%s waited for %s after %s was killed", l, took, k)
 		}
 	}
 }
 
-// fromTheDead says whether rows were stored since a moment that a process had
-// sent before it was killed.
-func (b *books) fromTheDead(since time.Duration) bool {
+// stormy says whether requests of the storm, or of the killed one, arrived
+// after the kill and made another claim look alive.
+func (b *books) stormy(mine *claim) bool {
 	for _, c := range b.claims {
-		if c.last >= since && c.by.isDead() {
+		if c != mine && c.last >= b.killAt && (c.first < b.w.calmSince() || c.by.isDead()) {
 			return true
 		}
 	}

@@ -34,6 +34,7 @@ type Result struct {
 	Seed       uint64
 	Violations []string
 	Acquired   int // leases
+	TakenOver  int // claims that were marked as dead
 	Writes     int // acknowledged
 	Reads      int
 	Schedule   string
@@ -74,7 +75,7 @@ func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 		w.server = newServer(w)
 		w.run()
 		result = Result{
-			Seed: seed, Violations: w.books.violations, Acquired: w.books.acquired,
+			Seed: seed, Violations: w.books.violations, Acquired: w.books.acquired, TakenOver: len(w.books.marked),
 			Writes: len(w.books.writes), Reads: len(w.books.reads), Schedule: w.told(),
 		}
 	})
