@@ -1,61 +1,27 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/chstate/chstate/internal/chtest"
 )
 
-// tool runs the tool within the test, on a schema of the test's own.
-type tool struct {
-	*testing.T
-	env []string
-}
-
-func newTool(t *testing.T) tool {
-	return tool{t, []string{
-		"MELTANO_STATE_BACKEND_URI=" + chtest.Target(t).URI("analytics"),
-		"MELTANO_STATE_BACKEND_CLICKHOUSE_SCHEMA=" + chtest.Schema(t),
-	}}
-}
-
-// run gives what the tool printed; it must end with code.
-func (t tool) run(code int, args ...string) string {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if got := Main(t.Context(), args, t.env, strings.NewReader(""), &stdout, &stderr); got != code {
-		t.Errorf("chstate %q ended with code %d instead of %d: %s", args, got, code, stderr.String())
-	}
-	return stdout.String()
-}
-
-func readCase(t *testing.T, name string, to any) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/cases/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, to); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// I01, I02: any text is an id of its own, to the letter.
-// I03: a pattern is a glob, in which all but * ? [ ] is literal.
-func TestStateIDsAndPatterns(t *testing.T) {
+// TestI01I02I03I05StateIDs: any text is an id of its own, to the letter, also one
+// of 20,000 characters; a pattern is a glob, in which all but * ? [ ] is literal.
+func TestI01I02I03I05StateIDs(t *testing.T) {
 	tool := newTool(t)
 	var ids []string
 	readCase(t, "state_ids.json", &ids)
 	tool.run(exitRefused, "set", "--force", "", `{"singer_state":{}}`) // the one text that is no id
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
-	ids = append(ids, `ends-with-\`)
+	tool.run(exitRefused, "set", "--force", strings.Repeat("x", 1<<15+1), `{"singer_state":{}}`)
+	ids = append(ids, `ends-with-\`, "50% off", "%41")
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	state := func(id string) string {
 		text, err := json.Marshal(map[string]any{"singer_state": map[string]any{"bookmarks": map[string]string{"of": id}}})
 		if err != nil {
@@ -71,7 +37,6 @@ func TestStateIDsAndPatterns(t *testing.T) {
 			t.Errorf("get %q: %s", id, diff)
 		}
 	}
-	slices.Sort(ids)
 	list := func(args ...string) []string {
 		out := tool.run(exitDone, append([]string{"list"}, args...)...)
 		return strings.FieldsFunc(out, func(r rune) bool { return r == '\n' })

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 
@@ -51,8 +50,7 @@ are taken: import while no pipeline runs.`,
 }
 
 func (a *app) readExport(args []string) ([]chstate.State, error) {
-	var in io.Reader = a.stdin
-	from := "standard input"
+	in, from := a.stdin, "standard input"
 	if len(args) == 1 && args[0] != "-" {
 		f, err := os.Open(args[0])
 		if err != nil {

@@ -121,8 +121,11 @@ func (a *app) guard(held context.Context, child *exec.Cmd, signals <-chan os.Sig
 		return ended{exitNoExec, fmt.Errorf("cannot run %q: %w", child.Args[0], err)}
 	}
 	defer g.close()
-	exited := make(chan error, 1)
-	go func() { exited <- child.Wait() }()
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = child.Wait() // ProcessState tells
+	}()
 	lost := held.Done()
 	var kill <-chan time.Time
 	for {

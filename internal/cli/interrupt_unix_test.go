@@ -1,0 +1,130 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chstate/chstate/internal/chtest"
+)
+
+// start runs the tool as a process of its own, on the schema.
+func start(t *testing.T, schema string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.Command("chstate", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.Env = append(os.Environ(), "MELTANO_STATE_BACKEND_URI="+chtest.Target(t).URI("analytics"), "MELTANO_STATE_BACKEND_CLICKHOUSE_SCHEMA="+schema)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, &stderr
+}
+
+// C08: whenever Ctrl-C or SIGTERM comes, there is the old state or the new
+// one, and the lock is gone within 2 s.
+func TestInterruptedAtAnyMoment(t *testing.T) {
+	tool := newTool(t)
+	schema := strings.TrimPrefix(tool.env[1], "MELTANO_STATE_BACKEND_CLICKHOUSE_SCHEMA=")
+	state := func(n int) string { return fmt.Sprintf(`{"singer_state":{"bookmarks":{"n":%d}}}`, n) }
+	tool.run(exitDone, "set", "--force", "a", state(0))
+	file := filepath.Join(t.TempDir(), "import.json")
+	interrupted := 0
+	for i := 1; i <= 24; i++ {
+		old := strings.TrimSpace(tool.run(exitDone, "get", "a"))
+		now := state(i)
+		args := []string{"set", "--force", "a", now}
+		switch i % 3 {
+		case 1:
+			if err := os.WriteFile(file, []byte(`{"a":{"completed":`+now+`}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args = []string{"import", file}
+		case 2:
+			tool.run(exitDone, "set", "--force", "b", now)
+			args = []string{"move", "--force", "b", "a"}
+		}
+		cmd, stderr := start(t, schema, args...)
+		time.Sleep(time.Duration(i) * 6 * time.Millisecond)
+		signal := []os.Signal{os.Interrupt, syscall.SIGTERM}[i%2]
+		if err := cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		sent := time.Now()
+		_ = cmd.Wait() // its code is looked at below
+		took := time.Since(sent)
+		code := cmd.ProcessState.ExitCode()
+		killed := code == -1 // the signal came before the tool was up
+		switch {
+		case code == exitInterrupted, killed:
+			interrupted++
+		case code != exitDone:
+			t.Errorf("%q ended with code %d: %s", args, code, stderr)
+		}
+		if took > 2*time.Second {
+			t.Errorf("%q went on for %s after %s", args, took, signal)
+		}
+		if got := strings.TrimSpace(tool.run(exitDone, "get", "a")); got != old && got != now {
+			t.Errorf("after %q, interrupted, the state is %s; old %s, new %s", args, got, old, now)
+		} else if args[0] == "move" && got == old {
+			if left := strings.TrimSpace(tool.run(exitDone, "get", "b")); left != now {
+				t.Errorf("neither place has the state that was moved: %s", left)
+			}
+		}
+		held := chtest.SQL(t, "SELECT count() FROM (SELECT state_id, lock_id, argMax(released, seq) AS r FROM "+schema+
+			".state_lock GROUP BY state_id, lock_id) WHERE r = 0")
+		if held != "0" {
+			t.Errorf("%s claims are left after %q", held, args)
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no command was interrupted")
+	}
+}
+
+// An export of 100,000 states takes less than 64 MB of memory, as the built
+// tool runs it.
+func TestExportMemory(t *testing.T) {
+	binary, err := filepath.Abs("../../bin/chstate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatalf("`make build` makes what this test runs: %v", err)
+	}
+	const n = 100_000
+	tool := newTool(t)
+	schema := strings.TrimPrefix(tool.env[1], "MELTANO_STATE_BACKEND_CLICKHOUSE_SCHEMA=")
+	tool.run(exitDone, "init")
+	chtest.SQL(t, fmt.Sprintf(`INSERT INTO %s.state (state_id, completed_state) SELECT concat('prod:tap-', toString(number), '-to-target'),
+		concat('{"singer_state":{"bookmarks":{"s":{"replication_key":"id","replication_key_value":', toString(number), '},"text":"', repeat('x', 200), '"}}}') FROM numbers(%d)`, schema, n))
+	var out bytes.Buffer
+	cmd := exec.Command(binary, "export")
+	cmd.Env = append(os.Environ(), tool.env...)
+	cmd.Stdout = &out
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes.Count(out.Bytes(), []byte(`"completed":`)); got != n {
+		t.Errorf("%d states were exported, want %d", got, n)
+	}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	most := usage.Maxrss // KiB, but bytes on macOS
+	if runtime.GOOS == "darwin" {
+		most >>= 10
+	}
+	if most > 64<<10 {
+		t.Errorf("the export took %d KiB of memory", most)
+	}
+}
