@@ -226,6 +226,10 @@ func (d doctor) exclusion(ctx context.Context, o clickhouse.Overview) []Finding 
 	switch {
 	case strategy == "settle":
 		how = fmt.Sprintf("settle: each claim waits %s before it looks", d.s.opts.Lock.Settle)
+	case o.Keeper:
+		how = "keeper: a KeeperMap table, in which one of two claims fails"
+	case strategy == "keeper":
+		how = "keeper, whose KeeperMap table does not exist yet"
 	case o.Shared:
 		how = "table: ClickHouse Cloud, read with sequential consistency"
 	case o.Replicas:
@@ -234,7 +238,12 @@ func (d doctor) exclusion(ctx context.Context, o clickhouse.Overview) []Finding 
 		how = "table: one server's own table shows each claim to everybody at once"
 	}
 	out := []Finding{ok("lock", "strategy %s (lock_strategy=%s), lease %s", how, strategy, lease)}
-	if strategy == "settle" {
+	switch {
+	case strategy == "keeper" && !o.Keeper && d.s.opts.CreateTables == "never":
+		out[0] = out[0].because(Fail, "let an administrator run what `chstate init --print-sql` prints, or use lock_strategy=table")
+	case strategy == "keeper" && !o.Keeper:
+		out[0] = out[0].because(Warn, "it is made at the first use, where the server has a keeper_map_path_prefix; `chstate init` makes it now")
+	case strategy == "settle":
 		out[0] = out[0].because(Warn, "exclusion rests on the replicas' lag being shorter than that; prefer lock_strategy=auto")
 	}
 	a, err := d.db.Answering(ctx)

@@ -60,8 +60,12 @@ func TestDiagnoseBeforeTheFirstUse(t *testing.T) {
 	if got := chtest.SQL(t, "SELECT count() FROM system.databases WHERE name = '"+o.Schema+"'"); got != "0" {
 		t.Error("the schema was made")
 	}
+	o.Lock.Strategy = "settle"
+	wantFindings(t, findings(t, open(t, o)), "warn lock: strategy settle: each claim waits 1s")
+	o.Lock.Strategy = "keeper"
+	wantFindings(t, findings(t, open(t, o)), "warn lock: strategy keeper, whose KeeperMap table does not exist yet")
 	o.CreateTables = "never"
-	wantFindings(t, findings(t, open(t, o)), "fail tables: "+o.Schema+".state does not exist, or may not be seen — let an administrator")
+	wantFindings(t, findings(t, open(t, o)), "fail lock: strategy keeper, whose KeeperMap table does not exist yet", "fail tables: "+o.Schema+".state does not exist, or may not be seen — let an administrator")
 }
 
 func TestDiagnoseTrouble(t *testing.T) {

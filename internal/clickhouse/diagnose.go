@@ -68,6 +68,7 @@ type Overview struct {
 	Schema    bool // the schema exists
 	Tables    []TableInfo
 	Replaced  bool   // the lock table has the older plugin's layout, and is replaced at the first use
+	Keeper    bool   // the lock's log is in Keeper
 	Shared    bool   // the tables are ClickHouse Cloud's
 	Replicas  bool   // the tables are replicated
 	ReadOnly  string // the setting readonly, "0" where all may be changed
@@ -93,6 +94,9 @@ func (db *DB) Overview(ctx context.Context) (Overview, error) {
 		Version: s.version, TooOld: db.checkVersion(s), Cloud: s.cloud(), Schema: s.engine != "",
 		Replaced: oldLockLayout(s.tables[db.names.lock]), Shared: s.shared(), Replicas: s.replicated(),
 		ReadOnly: s.known["readonly"].value, StateName: db.names.plain(db.names.state),
+	}
+	if cells := s.tables[db.names.cells()]; cells != nil && cells.engine == "KeeperMap" {
+		o.Keeper = db.cfg.LockStrategy == strategyKeeper || db.cfg.LockStrategy == strategyAuto
 	}
 	for _, want := range db.wanted() {
 		info := TableInfo{Name: db.names.plain(want.name)}
