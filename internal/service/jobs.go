@@ -19,6 +19,7 @@ type job struct {
 	givenUp bool            // the caller cancelled it
 	credits chan struct{}   // chunks that the caller asked for
 	states  []chstate.State // gathered for set_all
+	started bool            // the last of them has come
 }
 
 // warmID is the id of the one job that no request asked for.
@@ -110,7 +111,7 @@ func (s *service) delete(ctx context.Context, req request) error {
 // put gathers states of a set_all; with the last of them the writing begins.
 func (s *service) put(req request) {
 	j := s.job(req.Of)
-	if j == nil || j.op != "set_all" || j.givenUp {
+	if j == nil || j.op != "set_all" || j.started {
 		return // it was cancelled, or refused
 	}
 	for _, w := range req.States {
@@ -119,6 +120,7 @@ func (s *service) put(req request) {
 	if !req.Last {
 		return
 	}
+	j.started = true
 	s.start(j, func(ctx context.Context) {
 		n, err := s.store.SetAll(ctx, func(yield func(chstate.State, error) bool) {
 			for _, st := range j.states {
@@ -180,7 +182,7 @@ func (s *service) cancelRequest(id uint64) {
 	if j != nil {
 		j.givenUp = true
 		j.cancel()
-		if j.op == "set_all" && len(j.states) == 0 {
+		if j.op == "set_all" && !j.started {
 			delete(s.jobs, id)
 		}
 	}

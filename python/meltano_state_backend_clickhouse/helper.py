@@ -239,6 +239,9 @@ class Helper:
                         message = waiting.get(timeout=SLICE)
                         break
                     except queue.Empty:
+                        if not self._reader.is_alive() and waiting.empty():
+                            message = None  # it ended before it could be asked
+                            break
                         if cause := asked():
                             if patience <= 0:
                                 raise errors.InterruptedWaitError(_interrupted(cause, op, fields)) from None

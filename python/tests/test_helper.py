@@ -132,6 +132,17 @@ def test_after_a_death_the_next_call_starts_anew(manager: ClickhouseStateStoreMa
     assert manager._use.helper() is not first
 
 
+def test_a_call_to_a_program_that_has_ended(manager: ClickhouseStateStoreManager) -> None:
+    """Another thread closed it between the look and the call."""
+    manager._ensure_tables()
+    ended = manager._use.helper()
+    ended.close(5)
+    with pytest.raises(errors.HelperError):
+        ended.call("ping")
+    with pytest.raises(errors.HelperError):
+        list(ended.stream("ids", pattern=""))
+
+
 def test_a_program_that_does_not_end_is_ended(
     fake: Callable[[str], pathlib.Path], make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
