@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/chstate/chstate/internal/clickhouse"
 	"github.com/chstate/chstate/lock"
@@ -36,7 +37,7 @@ func (s *Store) wrap(err error, op string, args ...any) error {
 	if mine := (*Error)(nil); errors.As(err, &mine) {
 		return err
 	}
-	op = fmt.Sprintf(op, args...)
+	op = bounded(fmt.Sprintf(op, args...))
 	if busy := (*lock.BusyError)(nil); errors.As(err, &busy) {
 		return lockedError(busy)
 	}
@@ -56,10 +57,22 @@ func (s *Store) wrap(err error, op string, args ...any) error {
 		return e
 	}
 	e.Code, e.Reason, e.Advice = srv.Code, srv.Reason, srv.Advice
-	if srv.Kind == clickhouse.Connect || srv.Kind == clickhouse.Login {
+	switch srv.Kind {
+	case clickhouse.Connect, clickhouse.Login:
 		e.Kind = ErrConnect
+	case clickhouse.Invalid:
+		e.Kind, e.Target = ErrInvalid, "" // nothing was sent
 	}
 	return e
+}
+
+// bounded keeps a line that names a state id readable, however long the id is.
+func bounded(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 func lockedError(busy *lock.BusyError) *LockedError {

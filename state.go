@@ -98,6 +98,12 @@ func checkID(id string) error {
 	if id == "" {
 		return &Error{Kind: ErrInvalid, Reason: "the state id is empty", Advice: "give the id that `chstate list` shows"}
 	}
+	if len(id) > clickhouse.MaxIDBytes {
+		return &Error{
+			Kind: ErrInvalid, Reason: fmt.Sprintf("the state id %.40q… has %d bytes; ids of up to %d bytes are kept", id, len(id), clickhouse.MaxIDBytes),
+			Advice: "use a shorter state id or --state-id-suffix",
+		}
+	}
 	return nil
 }
 

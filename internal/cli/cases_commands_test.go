@@ -112,7 +112,6 @@ func TestC09WriteFails(t *testing.T) {
 		{"set", "a", "--force", `{"singer_state":{"x":1}}`},
 		{"merge", "a", `{"singer_state":{"x":1}}`},
 		{"copy", "a", "b", "--force"},
-		{"reset", "a", "--stream", "s", "--force"},
 	} {
 		tool.refuses(exitFailed, []string{"497 ACCESS_DENIED", "GRANT INSERT", "init --print-sql"}, args...)
 	}

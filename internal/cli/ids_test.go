@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 )
 
 // TestI01I02I03I05StateIDs: any text is an id of its own, to the letter, also one
@@ -18,7 +17,12 @@ func TestI01I02I03I05StateIDs(t *testing.T) {
 	readCase(t, "state_ids.json", &ids)
 	tool.run(exitRefused, "set", "--force", "", `{"singer_state":{}}`) // the one text that is no id
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
-	tool.run(exitRefused, "set", "--force", strings.Repeat("x", 1<<15+1), `{"singer_state":{}}`)
+	for _, args := range [][]string{{"get"}, {"clear", "--force"}, {"lock", "show"}, {"bookmarks"}} { // nor is one that is too long
+		tool.refuses(exitRefused, []string{"32769 bytes; ids of up to 32768 bytes"}, append(args, strings.Repeat("x", 32769))...)
+		if len(*tool.said) > 300 {
+			t.Errorf("%v says %d bytes", args, len(*tool.said))
+		}
+	}
 	ids = append(ids, `ends-with-\`, "50% off", "%41")
 	slices.Sort(ids)
 	ids = slices.Compact(ids)

@@ -66,7 +66,7 @@ func (t tool) fed(code int, stdin string, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if got := Main(t.Context(), args, t.env, strings.NewReader(stdin), &stdout, &stderr); got != code {
-		t.Errorf("chstate %.300q ended with code %d instead of %d: %s", args, got, code, stderr.String())
+		t.Errorf("chstate %.200q ended with code %d instead of %d: %.1000s", args, got, code, stderr.String())
 	}
 	*t.said = stderr.String()
 	return stdout.String()
@@ -78,7 +78,7 @@ func (t tool) refuses(code int, patterns []string, args ...string) {
 	t.Helper()
 	t.run(code, args...)
 	if n := strings.Count(*t.said, "\n"); n != 1 {
-		t.Errorf("chstate %.200q said %d lines: %s", args, n, *t.said)
+		t.Errorf("chstate %.200q said %d lines: %.1000s", args, n, *t.said)
 	}
 	t.says(patterns...)
 }
@@ -88,7 +88,7 @@ func (t tool) says(patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
 		if !regexp.MustCompile(p).MatchString(*t.said) {
-			t.Errorf("%q is not in: %s", p, *t.said)
+			t.Errorf("%q is not in: %.1000s", p, *t.said)
 		}
 	}
 }
