@@ -58,6 +58,7 @@ lint: lint-go lint-python ## Run the linters, and compile for every platform
 .PHONY: lint-go
 lint-go: $(GOLANGCI) engine-vet
 	$(GOLANGCI) run ./...
+	go vet -tags cluster ./internal/clickhouse
 	cd engine && ../$(GOLANGCI) run --config ../.golangci.yaml ./...
 	for p in $(PLATFORMS); do echo "go vet $$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go vet ./...; done
 
@@ -67,6 +68,7 @@ lint-python: .venv/ready
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/shellcheck .ci/run demo/*.sh engine/*.sh
+	.venv/bin/yamllint --strict -d '{extends: relaxed, rules: {line-length: disable}}' examples .github
 
 $(GOLANGCI):
 	mkdir -p bin/tools
