@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/faultproxy"
 	"github.com/chstate/chstate/lock"
 )
 
@@ -202,12 +203,7 @@ func TestN03(t *testing.T) {
 
 	// What ClickHouse's native port says to HTTP, and to a TLS greeting; what
 	// its HTTP port says to anything that is not HTTP.
-	nativePort := answering(t, func(said string) string {
-		if strings.HasPrefix(said, "POST") {
-			return "HTTP/1.0 400 Bad Request\r\n\r\nPort 9000 is for clickhouse-client program\r\nYou must use port 8123 for HTTP.\r\n"
-		}
-		return ""
-	})
+	nativePort := answering(t, faultproxy.NativePort)
 	httpPort := answering(t, func(string) string { return "HTTP/1.1 400 Bad Request\r\nConnection: Close\r\n\r\n" })
 
 	for _, c := range []struct {
@@ -233,26 +229,14 @@ func TestN03(t *testing.T) {
 	}
 }
 
-// answering listens, reads once from each connection, answers, and ends it.
+// answering gives the port of such a listener, for the test's time.
 func answering(t *testing.T, answer func(said string) string) (port int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := faultproxy.Listen(answer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b := make([]byte, 4096)
-			n, _ := c.Read(b)
-			_, _ = c.Write([]byte(answer(string(b[:n]))))
-			_ = c.Close()
-		}
-	}()
 	return l.Addr().(*net.TCPAddr).Port
 }
 
@@ -350,7 +334,8 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-func TestProxyPathAndIPv6(t *testing.T) {
+// TestN13ProxyPathAndIPv6: IPv6 addresses with and without brackets, and a path before the interface.
+func TestN13ProxyPathAndIPv6(t *testing.T) {
 	var path string
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
@@ -362,7 +347,7 @@ func TestProxyPathAndIPv6(t *testing.T) {
 	})}}
 	srv.Start()
 	defer srv.Close()
-	for _, host := range []string{"::1", "[::1]"} { // N13
+	for _, host := range []string{"::1", "[::1]"} {
 		cfg := testConfig(chtest.Server{Host: host, Port: l.Addr().(*net.TCPAddr).Port, User: "etl"}, "meltano")
 		cfg.ProxyPath = "/clickhouse/"
 		_, _, err = openWith(t, cfg).Get(ctxFor(t), "a")

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -230,5 +231,97 @@ func TestPatternsOnTheServer(t *testing.T) {
 				t.Errorf("%.40q gives %.40q", pattern, id)
 			}
 		}
+	}
+}
+
+// TestN15: state text travels in the request's body, never in the URL or in
+// the statement, however large it is; what the URL carries stays small.
+func TestN15(t *testing.T) {
+	ctx := ctxFor(t)
+	w, cfg := newWire(t)
+	db := openWith(t, cfg)
+	if err := db.Warm(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i, size := range []int{3 << 20, 14 << 20} {
+		w.Take()
+		text := []byte(`{"only in the body":"` + strings.Repeat("x", size) + `"}`)
+		if err := db.Insert(ctx, Row{ID: "a", Partial: text, Completed: text, UpdatedAt: lock.Millis(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+		inserts := 0
+		for _, r := range w.Take() {
+			if n := len(r.Params.Encode()); n > 4096 {
+				t.Errorf("a URL has %d bytes of parameters", n)
+			}
+			if strings.Contains(r.Params.Get("query"), "only in the body") {
+				t.Error("the text is in the statement")
+			}
+			if r.Kind() == "INSERT" {
+				inserts++
+			}
+		}
+		if inserts != 1 {
+			t.Errorf("%d inserts", inserts)
+		}
+		row, _, err := db.Get(ctx, "a")
+		if err != nil || !bytes.Equal(row.Completed, text) || !bytes.Equal(row.Partial, text) {
+			t.Fatalf("%d bytes came back of %d: %v", len(row.Completed), len(text), err)
+		}
+	}
+}
+
+// TestR05: a table that its owner partitioned by month, under a profile that
+// does not merge across partitions, shows one row for each id, the newest.
+func TestR05(t *testing.T) {
+	ctx := ctxFor(t)
+	w, cfg := newWire(t)
+	db := openWith(t, cfg)
+	chtest.SQL(t, "CREATE DATABASE "+quoteIdent(cfg.Schema))
+	chtest.SQL(t, "CREATE TABLE "+db.names.State()+" (state_id String, partial_state Nullable(String), completed_state Nullable(String), updated_at DateTime64(3))"+
+		" ENGINE = ReplacingMergeTree(updated_at) ORDER BY state_id PARTITION BY toYYYYMM(updated_at)")
+	w.On(faultproxy.Profile(map[string]string{"do_not_merge_across_partitions_select_final": "1"}))
+	for i, month := range []time.Month{3, 1, 2} {
+		at := lock.Millis(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
+		if err := db.Insert(ctx, Row{ID: "a", Completed: fmt.Appendf(nil, "%d", month), UpdatedAt: at}); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if row, found, err := db.Get(ctx, "a"); err != nil || !found || string(row.Completed) != "3" {
+		t.Errorf("get: %s %t %v", row.Completed, found, err)
+	}
+	n := 0
+	for _, err := range db.IDs(ctx, "*") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("the id is listed %d times", n)
+	}
+	if n, err := db.Clear(ctx, "me"); err != nil || n != 1 {
+		t.Errorf("cleared %d: %v", n, err)
+	}
+	if _, found, err := db.Get(ctx, "a"); found || err != nil {
+		t.Errorf("an older month shows: %t %v", found, err)
+	}
+}
+
+// TestR06: on replicated tables a write waits for a quorum and a read for what
+// the quorum has, so that no lagging replica answers. (That a server does so
+// is ClickHouse's part: one node cannot show it.)
+func TestR06(t *testing.T) {
+	s := &server{known: map[string]setting{}, state: &table{engine: "ReplicatedReplacingMergeTree"}}
+	for _, name := range []string{"insert_quorum", "insert_quorum_parallel", "select_sequential_consistency"} {
+		s.known[name] = setting{}
+	}
+	for _, p := range []purpose{forRead, forStream} {
+		if got := s.settings(p, Config{}, &leftOut{}); got["select_sequential_consistency"] != "1" {
+			t.Errorf("a read carries %v", got)
+		}
+	}
+	if got := s.settings(forInsert, Config{}, &leftOut{}); got["insert_quorum"] != "auto" || got["insert_quorum_parallel"] != "0" {
+		t.Errorf("an insert carries %v", got)
 	}
 }

@@ -12,8 +12,11 @@ import (
 func (db *DB) prepare(ctx context.Context) (*server, error) {
 	// The first answer may take long without anything being wrong: an idle
 	// cloud service is started by it.
+	ctx = withOneNotice(ctx)
 	notice := time.AfterFunc(noticeAfter, func() {
-		db.log.Warn("waiting for ClickHouse to answer (a service that was idle takes up to a minute to start)", "server", db.Target())
+		if mayTell(ctx) {
+			db.log.Warn("waiting for ClickHouse to answer (a service that was idle takes up to a minute to start)", "server", db.Target())
+		}
 	})
 	defer notice.Stop()
 	s, err := db.probe(ctx)

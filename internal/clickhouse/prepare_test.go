@@ -154,13 +154,7 @@ func TestN06(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	makeTables(t, cfg)
-	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
-		switch r.Kind() {
-		case "hello", "probe", "SELECT", "INSERT":
-			return false
-		}
-		return exception(out, 497, "ACCESS_DENIED", "etl: Not enough privileges. To execute this query, it's necessary to have the grant ALTER DELETE ON meltano.state")
-	})
+	w.On(faultproxy.Grants("INSERT"))
 	db := openWith(t, cfg)
 	if err := db.Insert(ctx, Row{ID: "a", UpdatedAt: 1}); err != nil {
 		t.Fatal(err)
@@ -186,7 +180,8 @@ func TestN06(t *testing.T) {
 	}
 }
 
-func TestRefusedCreateNamesTheGrant(t *testing.T) {
+// TestN07 is the field case N07, with its kin: a refused CREATE names the grant.
+func TestN07(t *testing.T) {
 	for _, c := range []struct{ message, grant string }{
 		{"etl: Not enough privileges. To execute this query, it's necessary to have the grant CREATE DATABASE ON meltano.*", "GRANT CREATE DATABASE ON meltano.* TO"},
 		{"Not enough privileges. To execute this query it's necessary to have grant CREATE TABLE ON meltano.state", "GRANT CREATE TABLE ON meltano.state TO"},

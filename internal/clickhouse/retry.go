@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,8 +51,10 @@ func (r *retrying) again(ctx context.Context, failure *Error) bool {
 	}
 	if !r.told && time.Since(r.started)+pause >= noticeAfter {
 		r.told = true
-		r.db.log.Warn("waiting for ClickHouse", "server", r.db.Target(), "because", failure.Reason,
-			"at most", r.db.cfg.RetryFor.Round(time.Second).String())
+		if mayTell(ctx) {
+			r.db.log.Warn("waiting for ClickHouse", "server", r.db.Target(), "because", failure.Reason,
+				"at most", r.db.cfg.RetryFor.Round(time.Second).String())
+		}
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -61,6 +64,21 @@ func (r *retrying) again(ctx context.Context, failure *Error) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// oneNotice is the context's key for whether people were told already that
+// the work under it waits.
+type oneNotice struct{}
+
+// withOneNotice is for work of several requests that is told about with one line.
+func withOneNotice(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oneNotice{}, new(atomic.Bool))
+}
+
+// mayTell says whether to tell that ctx's work waits; only the first who asks may.
+func mayTell(ctx context.Context) bool {
+	told, ok := ctx.Value(oneNotice{}).(*atomic.Bool)
+	return !ok || told.CompareAndSwap(false, true)
 }
 
 // jitter is the pause before the n-th repetition: anything between nothing and

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -135,6 +137,20 @@ func Profile(settings map[string]string) Fault {
 	}
 }
 
+// ReadOnly has the server treat the user as one with readonly=1 or 2 in his
+// profile. With 1 it refuses every setting, too: the local engine would take
+// some of them in the same request.
+func ReadOnly(mode int) Fault {
+	return func(out http.ResponseWriter, r Request) bool {
+		if set := r.Settings(); mode == 1 && len(set) > 0 {
+			name, _, _ := strings.Cut(set[0], "=")
+			return Exception(164, "READONLY", "Cannot modify '"+name+"' setting in readonly mode")(out, r)
+		}
+		r.Params.Set("readonly", strconv.Itoa(mode))
+		return r.Pass(out)
+	}
+}
+
 // When keeps a fault to requests of one kind (Request.Kind) whose statement
 // has all the words in it.
 func When(kind string, f Fault, words ...string) Fault {
@@ -173,22 +189,68 @@ func Any(faults ...Fault) Fault {
 	}
 }
 
-// Idle answers one request on each connection and cuts the connection when it
-// is used again, as a server does whose keep-alive time is shorter than the
-// client's pauses.
-func Idle() Fault {
+// Grants refuses every statement but those of the kinds, as a server does whose
+// user has no more grants.
+func Grants(kinds ...string) Fault {
+	kinds = append(kinds, "hello", "probe", "SELECT")
+	return func(out http.ResponseWriter, r Request) bool {
+		return !slices.Contains(kinds, r.Kind()) &&
+			Exception(497, "ACCESS_DENIED", "etl: Not enough privileges. To execute this query, it's necessary to have the grant "+grantFor(r.Kind())+" ON meltano.state")(out, r)
+	}
+}
+
+func grantFor(kind string) string {
+	if kind == "DELETE" {
+		return "ALTER DELETE"
+	}
+	return kind
+}
+
+// Idle cuts a connection that is used again after it has idled for d, as a
+// server does whose keep-alive time is shorter than the client's pauses.
+func Idle(d time.Duration) Fault {
 	var (
 		mu   sync.Mutex
-		used = map[string]bool{}
+		used = map[string]time.Time{}
 	)
 	return func(_ http.ResponseWriter, r Request) bool {
 		mu.Lock()
-		again := used[r.Client]
-		used[r.Client] = true
+		last, again := used[r.Client]
+		used[r.Client] = time.Now()
 		mu.Unlock()
-		if again {
+		if again && time.Since(last) > d {
 			panic(http.ErrAbortHandler)
 		}
 		return false
 	}
+}
+
+// Listen opens a port of 127.0.0.1 that speaks no HTTP of its own: from each
+// connection it reads once, says what answer gives, and hangs up. Close ends it.
+func Listen(answer func(said string) string) (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b := make([]byte, 4096)
+			n, _ := c.Read(b)
+			_, _ = io.WriteString(c, answer(string(b[:n])))
+			_ = c.Close()
+		}
+	}()
+	return l, nil
+}
+
+// NativePort says what ClickHouse's native port says to HTTP; to anything else it hangs up.
+func NativePort(said string) string {
+	if strings.HasPrefix(said, "POST") {
+		return "HTTP/1.0 400 Bad Request\r\n\r\nPort 9000 is for clickhouse-client program\r\nYou must use port 8123 for HTTP.\r\n"
+	}
+	return ""
 }
