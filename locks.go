@@ -92,7 +92,7 @@ func (s *Store) BreakLock(ctx context.Context, id, claimID string) ([]LockInfo, 
 	})
 	for _, l := range live {
 		if l.claim.Foreign() {
-			err = s.db.DropClaim(ctx, id, l.ClaimID)
+			err = s.db.DropClaims(ctx, id, l.ClaimID)
 		} else {
 			err = lock.Break(ctx, s.db.LockLog(), id, l.claim, s.holder)
 		}

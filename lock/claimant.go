@@ -25,7 +25,7 @@ type claimant struct {
 	late    error  // the last request that was not answered within a lease
 
 	foreign      bool // a look showed a row of the older plugin
-	unsure       bool // a row was sent of which it is not known whether it was stored
+	unsure       bool // a row was sent that may be under way still
 	steppedAside bool
 }
 
@@ -94,7 +94,7 @@ func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ 
 			if !c.lastsFor(pause) {
 				break
 			}
-			if newcomer && d.Older && !c.steppedAside {
+			if newcomer && d.Older && !ourPart(look.Now) && !c.steppedAside {
 				if err := c.stepAside(ctx); err != nil {
 					return nil, err
 				}
@@ -275,7 +275,7 @@ func (c *claimant) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
 	defer cancel()
 	err := c.l.log.Append(ctx, c.key, Record{
-		ClaimID: c.me.ID, Seq: c.me.Seq + 1, Waiting: c.me.Ticket, Released: true, Holder: c.holder.Marshal(),
+		ClaimID: c.me.ID, Seq: c.me.Seq + 1, Waiting: c.me.Ticket, Released: true, Lease: c.l.tombstoneLease(c.unsure), Holder: c.holder.Marshal(),
 	})
 	if err != nil {
 		c.l.opts.Logger.Debug("claim not taken back; it ends with its lease", "key", c.key, "claim", c.me.ID, "error", err)

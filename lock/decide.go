@@ -134,6 +134,8 @@ type Decision struct {
 	// Foreign says whether a row of the older plugin was seen, live or dead;
 	// Older, whether a live one was: it holds the lock or wants it.
 	Foreign, Older bool
+	// Over are the claims of ours in its way that may be deleted, when Older.
+	Over []string
 }
 
 // Rules are the allowances of a decision.
@@ -190,6 +192,9 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 		}
 	}
 	slices.SortFunc(d.Dead, byID)
+	if d.Older {
+		d.Over = over(claims, look.Now)
+	}
 	mem.observe(look, claims, late)
 	d.Outcome = r.outcome(look, me, d, holder)
 	switch {

@@ -162,6 +162,15 @@ differ, which Options.Skew allows for. Where nothing can give it, Options.Settle
 waits for the replicas: after announcing, and again before what others wrote is
 read. Exclusion then rests on their lag, and leases do not linger.
 
+# Where the older plugin shares the table
+
+A claim without a seq is the older Python plugin's. It inserts its row, sleeps for
+a second, and has the lock if no row of the key has a lower id; ours are lower,
+released or not. So it is excluded by any row of ours, and we are by any row of
+its that is there before ours. What it takes to let both get on is in older.go,
+and why in docs/adr: claims that are over are deleted, rows that came after ours
+are not waited for, and newcomers let it have three seconds of every four.
+
 # Against the design note
 
 The project's design note (lock.md) is the contract of this package. It differs
@@ -178,6 +187,8 @@ in these points; docs/adr has the reasons.
   - A newcomer takes an id younger than the tickets it sees.
   - All tickets look at a pace that follows their place in the line.
   - A lingering lease looks whether somebody waits.
+  - Ceilings of the older plugin's rows do not count: they are a default of the
+    column, and would hide what that plugin writes next.
   - With Options.Settle the winner waits once more before it reads what others wrote.
 */
 package lock

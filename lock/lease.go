@@ -37,7 +37,7 @@ type lease struct {
 	looked   time.Duration // when the newest look was sent
 	tickets  bool          // that look saw others wait
 	foreign  bool          // some look saw the older plugin
-	unsure   bool          // the fate of some request is not known
+	unsure   bool          // some request may be under way still
 	released bool
 }
 
@@ -206,7 +206,7 @@ func (h *lease) deadlineNow() time.Duration {
 	return h.deadline
 }
 
-// notSure notes that a request may still be under way: the tombstone is needed.
+// notSure notes that a request may be under way still: the tombstone must outlive it.
 func (h *lease) notSure() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,11 +259,11 @@ func (h *lease) release() {
 	h.mu.Lock()
 	again := h.released
 	h.released = true
-	rec := Record{ClaimID: h.id, Seq: h.seq + 1, Released: true, Ceiling: h.last, Holder: h.holder}
+	unsure, foreign := h.unsure || len(h.writing) > 0, h.foreign
+	rec := Record{ClaimID: h.id, Seq: h.seq + 1, Released: true, Lease: h.l.tombstoneLease(unsure), Ceiling: h.last, Holder: h.holder}
 	if h.l.rules.Without(lockrules.TombstoneCeiling) {
 		rec.Ceiling = 0
 	}
-	sweep, foreign := !h.unsure && len(h.writing) == 0, h.foreign // no request is under way
 	h.mu.Unlock()
 	if again {
 		return
@@ -275,12 +275,13 @@ func (h *lease) release() {
 	for {
 		err := h.l.log.Append(ctx, h.key, rec)
 		if err == nil {
-			if sweep {
+			if !unsure {
 				h.l.sweep(h.key, h.id, foreign)
 			}
 			return
 		}
-		sweep = false // some of these requests may come after the deletion
+		unsure = true
+		rec.Lease = h.l.tombstoneLease(unsure)
 		if sleep(ctx, oldestPause) != nil {
 			h.l.opts.Logger.Warn("lock not given back; it frees itself when its lease ends",
 				"key", h.key, "lease", h.l.opts.Lease, "error", err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,8 +94,8 @@ type Locker struct {
 	closed bool
 	work   sync.WaitGroup // claims under way, watchdogs, leases that linger, sweeps
 
-	sweeping    turn      // one deletion at a time
-	sweepFailed sync.Once // tells once
+	sweeping    turn        // one deletion at a time
+	sweepFailed atomic.Bool // some deletion did
 }
 
 // New gives a Locker on a log.
@@ -209,7 +210,9 @@ func (l *Locker) look(ctx context.Context, key string, me Me, mem Memory) (Look,
 	}
 	look := Look{Snapshot: snap, Sent: sent, Received: l.opts.Clock.Now()}
 	rules := Rules{Skew: l.opts.Skew(), off: l.rules.Off}
-	return look, rules.Decide(look, me, mem), nil
+	d := rules.Decide(look, me, mem)
+	l.sweepOver(key, d)
+	return look, d, nil
 }
 
 // forget takes a lease off the list of what Close gives back.

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -12,19 +13,20 @@ import (
 // one. Three things follow, which are all that is here:
 //
 //   - A claim of ours that is over has to be deleted, or the older plugin waits
-//     until the row is 300 s old (sweep).
+//     until the row is 300 s old (sweep). Whoever sees the older plugin deletes
+//     those of others too, who may have ended before it came (sweepOver).
 //   - A row of the older plugin that came after one of ours has lost, and need
 //     not be waited for. With several of its processes there is always one such
 //     row: who waits for none would wait for ever (latecomers).
-//   - It never gets the lock while a claimant of ours stands in line. So a
-//     newcomer that finds it there gives way once (stepAside).
+//   - It never gets the lock while a claimant of ours stands in line. So there
+//     are times in which newcomers that find it there give way (stepAside).
 
 // Forgetter is a Log that the older plugin may use too, and that can delete
 // the rows of a claim for its sake.
 type Forgetter interface {
 	Log
-	// Forget deletes all rows of a claim.
-	Forget(ctx context.Context, key, claimID string) error
+	// Forget deletes all rows of some claims of a key.
+	Forget(ctx context.Context, key string, claimIDs ...string) error
 	// Shared says whether the older plugin is known to use the log, be there
 	// rows of its kind in sight or not.
 	Shared() bool
@@ -33,31 +35,64 @@ type Forgetter interface {
 const (
 	// forgetTime bounds the deletion of a claim that is over.
 	forgetTime = 5 * time.Second
-	// asideTime is how long a newcomer gives way at most: two attempts of the
-	// older plugin, which take little more than a second each.
-	asideTime = 2500 * time.Millisecond
+	// Of every round of the server's clock newcomers of ours, where the older
+	// plugin waits too, get in line in the first part. What is left is enough
+	// for those in line to be served, and for an attempt of the older plugin,
+	// which takes little more than a second.
+	round    = 4000 // ms
+	oursPart = 1000 // ms
 )
 
+// ourPart says whether newcomers of ours may get in line before the older plugin.
+func ourPart(now Millis) bool { return now%round < oursPart }
+
 // sweep deletes a claim that was given back, where the older plugin is about;
-// foreign says that a row of its kind was seen. Nobody waits for that but Close.
+// foreign says that a row of its kind was seen.
 func (l *Locker) sweep(key, claimID string, foreign bool) {
-	f, ok := l.log.(Forgetter)
-	if !ok || !foreign && !f.Shared() {
-		return
+	if f, ok := l.log.(Forgetter); ok && (foreign || f.Shared()) {
+		l.delete(f, key, claimID, claimID+brokenMark)
 	}
+}
+
+// sweepOver deletes the claims that a look found to be over, where the older
+// plugin is waiting for the key.
+func (l *Locker) sweepOver(key string, d Decision) {
+	if len(d.Over) == 0 || len(l.sweeping) > 0 || l.sweepFailed.Load() {
+		return // nothing to do, or what is under way may do it, or it may not be done
+	}
+	if f, ok := l.log.(Forgetter); ok {
+		l.delete(f, key, d.Over...)
+	}
+}
+
+// over gives the claims that may be deleted: given back, by their owners, with
+// no request under way that the tombstone must outlive.
+func over(claims map[string]Claim, now Millis) []string {
+	var ids []string
+	for id, c := range claims {
+		if c.Released && !c.Broken && !c.Foreign() && now > c.ExpiresAt {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// delete has claims deleted. Nobody waits for that but Close.
+func (l *Locker) delete(f Forgetter, key string, claimIDs ...string) {
 	del := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), forgetTime)
 		defer cancel()
 		err := l.sweeping.take(ctx) // one at a time: renewals matter more
 		if err == nil {
 			defer l.sweeping.give()
-			err = f.Forget(ctx, key, claimID)
+			err = f.Forget(ctx, key, claimIDs...)
 		}
 		if err != nil {
-			l.sweepFailed.Do(func() {
-				l.opts.Logger.Warn("a claim that is over cannot be deleted; the older plugin waits until its rows are 300 s old",
-					"key", key, "claim", claimID, "error", err)
-			})
+			if l.sweepFailed.CompareAndSwap(false, true) { // told once
+				l.opts.Logger.Warn("claims that are over cannot be deleted; the older plugin waits until their rows are 300 s old",
+					"key", key, "error", err)
+			}
 		}
 	}
 	l.mu.Lock()
@@ -68,6 +103,15 @@ func (l *Locker) sweep(key, claimID string, foreign bool) {
 	}
 	l.work.Go(del)
 	l.mu.Unlock()
+}
+
+// tombstoneLease is how long a tombstone must stay: it keeps what is under way
+// still, if anything is, from looking like a claim or a later version.
+func (l *Locker) tombstoneLease(unsure bool) time.Duration {
+	if unsure {
+		return l.opts.Lease
+	}
+	return 0
 }
 
 // latecomers gives those claims of the older plugin that were stored after a
@@ -89,14 +133,14 @@ func (m Memory) latecomers(claims map[string]Claim, me string) map[string]bool {
 }
 
 // stepAside takes a newcomer's claim out of the older plugin's way until that
-// has had the lock, or the time for it. After that the newcomer is in line: the
-// rows that it sees then have had their time or come after its own.
+// is gone, or has had its part of a round. After that the newcomer is in line:
+// the rows that it sees then have had their time or come after its own.
 func (c *claimant) stepAside(ctx context.Context) error {
 	c.steppedAside = true
 	if err := c.abandon(ctx); err != nil {
 		return nil // its row ends with the lease; waiting in its place is as good
 	}
-	for until := c.l.opts.Clock.Now() + asideTime; c.l.opts.Clock.Now() < until; {
+	for {
 		if err := c.wait(ctx, c.pause(0)); err != nil {
 			return err
 		}
@@ -105,11 +149,10 @@ func (c *claimant) stepAside(ctx context.Context) error {
 		case err != nil && !c.slow(ctx, err):
 			return err
 		case err != nil:
-		case !d.Older:
+		case !d.Older, ourPart(look.Now):
 			return c.rename("")
 		case d.Outcome == Blocked:
 			c.blocked = Wait{Key: c.key, Blocker: d.Blocker, Now: look.Now}
 		}
 	}
-	return c.rename("")
 }

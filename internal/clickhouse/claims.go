@@ -44,14 +44,14 @@ func (db *DB) Claims(ctx context.Context) ([]Locked, error) {
 	return out, nil
 }
 
-// DropClaim deletes the rows of one claim. Only claims of the older plugin are
-// dropped so: it counts every row, tombstones too.
-func (db *DB) DropClaim(ctx context.Context, key, claimID string) error {
+// DropClaims deletes the rows of claims: of the older plugin's, or of such that
+// are over and in its way, for it counts every row, tombstones too.
+func (db *DB) DropClaims(ctx context.Context, key string, claimIDs ...string) error {
 	s, err := db.ready(ctx)
 	if err != nil {
 		return err
 	}
 	return db.remove(ctx, s, db.names.lock, func(v *values) string {
-		return "state_id = " + v.text(key) + " AND lock_id = " + v.text(claimID)
+		return "state_id = " + v.text(key) + " AND lock_id IN (" + quoted(claimIDs) + ")"
 	})
 }

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -12,6 +13,8 @@ import (
 // LockLog gives the lock's log, kept in the table <table>_lock, or in Keeper
 // by the strategy "keeper".
 func (db *DB) LockLog() lock.Log { return lockLog{db} }
+
+var _ lock.Forgetter = lockLog{}
 
 type lockLog struct{ db *DB }
 
@@ -104,6 +107,20 @@ func scanLook(rows driver.Rows) (lookLine, error) {
 	out.row.Waiting, out.row.Released = waiting != 0, released != 0
 	out.row.LockedAt, out.row.ExpiresAt, out.row.Ceiling = lock.Millis(lockedAt), lock.Millis(expires), lock.Millis(ceiling)
 	return out, err
+}
+
+// Forget deletes the rows of claims that are over, for the older plugin's sake.
+func (l lockLog) Forget(ctx context.Context, key string, claimIDs ...string) error {
+	if s := l.db.server.Load(); s != nil && s.keeper { // which it does not look at
+		return nil
+	}
+	return l.db.DropClaims(ctx, key, claimIDs...)
+}
+
+// Shared says whether the lock table was once the older plugin's own.
+func (l lockLog) Shared() bool {
+	s := l.db.server.Load()
+	return s != nil && !s.keeper && strings.HasPrefix(s.tables[l.db.names.lock].comment, sharedMark)
 }
 
 // MaxLease is the longest lease that the log's TTL is laid out for.

@@ -23,6 +23,12 @@ import (
 // died before step 2, with the old one after it. Either is recognised, by
 // layout and age, and taken over.
 
+// sharedMark begins the comment of a lock table that replaced the older
+// plugin's. Some process with that plugin may still come, now or next week, and
+// would stand still before every claim that is over. So they are deleted on
+// such a table, until somebody takes the comment away.
+const sharedMark = "shared with the older plugin"
+
 // abandoned is the age from which a migration counts as one that died. (Tests
 // shorten it.)
 var abandoned = time.Minute
@@ -132,7 +138,7 @@ func (db *DB) replaceLock(ctx context.Context, s *server) (changed bool, err err
 func (db *DB) swapLock(ctx context.Context, s *server) error {
 	n := db.names
 	engine := db.cfg.engine(s.engine, s.cloud())
-	text := lockLayout.create(n, n.replacement(), engine, s.mergeSet, false)
+	text := lockLayout.create(n, n.replacement(), engine, s.mergeSet, false) + "\nCOMMENT " + quoteString(sharedMark)
 	if err := db.execute(ctx, s, forDDL, statement{text: text}); err != nil {
 		return err
 	}

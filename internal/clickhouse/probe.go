@@ -32,6 +32,7 @@ type table struct {
 	engineFull string
 	sortingKey string
 	age        int64 // seconds since its metadata changed
+	comment    string
 	columns    map[string]string
 	defaults   map[string]string
 
@@ -71,6 +72,7 @@ func (db *DB) probe(ctx context.Context) (*server, error) {
 		" UNION ALL SELECT 'database', engine, '', '', '', '' FROM system.databases WHERE name = " + schema +
 		" UNION ALL SELECT 'table', name, engine, engine_full, sorting_key, toString(dateDiff('second', metadata_modification_time, now()))" +
 		" FROM system.tables WHERE database = " + schema + " AND name IN (" + tables + ")" +
+		" UNION ALL SELECT 'comment', name, comment, '', '', '' FROM system.tables WHERE database = " + schema + " AND name IN (" + tables + ") AND comment != ''" +
 		" UNION ALL SELECT 'column', table, name, type, default_kind, '' FROM system.columns WHERE database = " + schema + " AND table IN (" + tables + ")"
 
 	type line struct{ kind, a, b, c, d, e string }
@@ -103,6 +105,8 @@ func (db *DB) probe(ctx context.Context) (*server, error) {
 			t.age, _ = strconv.ParseInt(l.e, 10, 64)
 			t.lightweightUpdates = strings.Contains(t.engineFull, "enable_block_number_column = 1") &&
 				strings.Contains(t.engineFull, "enable_block_offset_column = 1")
+		case "comment":
+			at(l.a).comment = l.b
 		case "column":
 			t := at(l.a)
 			t.columns[l.b], t.defaults[l.b] = l.c, l.d

@@ -18,6 +18,7 @@ const (
 	forStream                // SELECT of many rows with their state text
 	forInsert                // INSERT of states or of the lock's rows
 	forDelete                // lightweight DELETE
+	forPatch                 // the same, from a table that takes it as a small patch
 	forSwap                  // compare and set in Keeper
 	forDDL                   // CREATE and the like
 )
@@ -90,8 +91,8 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 		set("keeper_map_strict_mode", "1")
 		set("insert_keeper_max_retries", "0") // a repetition must read first
 		set("async_insert", "0")
-	case forDelete:
-		if s.state.lightweightUpdates {
+	case forDelete, forPatch:
+		if p == forPatch {
 			set("lightweight_delete_mode", "lightweight_update")
 		}
 		set("lightweight_deletes_sync", "2")

@@ -65,6 +65,17 @@ func (m *Memory) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	return lock.Snapshot{Now: m.now(), Rows: slices.Clone(m.rows[key])}, nil
 }
 
+// Forget removes the rows of claims, as a DELETE does.
+func (m *Memory) Forget(ctx context.Context, key string, claimIDs ...string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rows[key] = slices.DeleteFunc(m.rows[key], func(row lock.Row) bool { return slices.Contains(claimIDs, row.ClaimID) })
+	return nil
+}
+
 // Counts gives how many appends and reads there were.
 func (m *Memory) Counts() (appends, reads int) {
 	m.mu.Lock()
