@@ -145,13 +145,13 @@ func (c *talk) ok(id uint64) map[string]any {
 	return m.OK
 }
 
-func (c *talk) fails(id uint64, code string) *failure {
+func (c *talk) fails(id uint64, code string) failure {
 	c.t.Helper()
 	m := c.answer(id)
 	if m.Error == nil || m.Error.Code != code {
 		c.t.Fatalf("request %d: error %+v, want %q", id, m.Error, code)
 	}
-	return m.Error
+	return *m.Error
 }
 
 func (c *talk) lock(id uint64, stateID string) uint64 {
