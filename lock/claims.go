@@ -30,7 +30,7 @@ func (r Rules) claimsOf(rows []Row, mine string) map[string]Claim {
 			continue
 		case row.Seq != c.Seq:
 			continue
-		case row.ClaimID == mine && r.off&lockrules.OwnLeast == 0:
+		case row.ClaimID == mine:
 			c.ExpiresAt = min(c.ExpiresAt, row.ExpiresAt)
 			c.Ceiling = min(c.Ceiling, row.Ceiling)
 		default:

@@ -39,6 +39,9 @@ claim may then be taken over that its holder still counts on. The holder finds
 out within a third of its lease and gets ErrLost, and promise 2 stands. Promise
 2 for a request that is on its way for longer than the table keeps its rows
 (300 s beyond their expiry) while the server's clock is behind the versions.
+That a dead
+holder is found out when the server's clock was set back, by those who wait for
+less than 1.25 of its leases.
 That a write of unknown fate stays hidden when a later hold deleted everything
 below it before it arrived. Any of it on a machine whose clocks all stood still.
 
@@ -48,12 +51,14 @@ A claim is one attempt to get the lock, and one hold of it when it succeeds;
 its id is "!" and a UUIDv7, new each time. What a claimant has to say of its
 claim, it says with a row:
 
-	an announcement  I want it now          seq 2n, ceiling filled in by the server
-	a ticket         I wait for it          seq 2n, waiting, ceiling 0
-	a renewal        I hold it still        seq 2n, ceiling told
-	a tombstone      I do not want it now   seq 2n+1, released, ceiling = last version sent
+	an announcement  I want it now          even seq, ceiling filled in by the server
+	a ticket         I wait for it          even seq, waiting, ceiling 0
+	a renewal        I hold it still        even seq, ceiling told
+	a tombstone      I do not want it now   odd seq, released, ceiling = last version sent
 
-where n counts the claim's rows. Of a claim's rows the one with the greatest
+where seq counts the claim's rows: 2, 4, 6, …; a tombstone has the odd number
+after the last; and every announcement after the first begins a new attempt, a
+greater number in the upper 32 bits. Of a claim's rows the one with the greatest
 seq is the claim. So a request may be repeated, and requests may arrive in any
 order, or be merged away by the table as soon as a greater seq is there. The
 server's time orders nothing: two rows may share a millisecond, and it may
@@ -66,8 +71,10 @@ and carries a ceiling: no write of the claim has a version at or above it.
 
 A mark is a tombstone that somebody else sets on a claim. It is a row with a
 claim id of its own ("!…/broken"), so that nothing its owner does later, and no
-merge, takes it away. Break writes one, for an operator; a claimant does, as
-told below.
+merge, takes it away. It has the seq of the claim as it was seen, and ends that
+attempt: a claim that waited and announced again since is a new one, which a mark
+that comes late does not hit. Break writes a mark, for an operator; a claimant
+does, as told below.
 
 # Getting it
 
@@ -103,7 +110,7 @@ Else I turn my claim into a ticket, renewed like a hold, and look again and
 again: about ten times a second, less often with more before me. Tickets stand in
 nobody's way, but a newcomer that sees one takes one itself, and among tickets
 only the oldest announces, when nobody holds. A newcomer whose id is older than
-a ticket that was there before it has a slow wall clock: it takes an id younger
+somebody's who was there before it has a slow wall clock: it takes an id younger
 than theirs, so that it cannot overtake them again and again.
 
 # Holding it
@@ -180,11 +187,11 @@ in these points; docs/adr has the reasons.
     not in the note. Without them a holder that the server's clock made look dead renews
     itself to a ceiling above its successor's versions, and writes over it.
   - A forced release is a mark, not row 2n+1 of the claim, which the next renewal
-    would outrun.
+    would outrun; and seq counts attempts in its upper half, for the marks.
   - Tickets carry ceiling 0. With a ceiling a lease ahead they pushed the next
     holder's versions ahead of the clock.
   - Rows of one seq are read as the least for myself and the longest-lived for others.
-  - A newcomer takes an id younger than the tickets it sees.
+  - A newcomer takes an id younger than the claims it sees.
   - All tickets look at a pace that follows their place in the line.
   - A lingering lease looks whether somebody waits.
   - Ceilings of the older plugin's rows do not count: they are a default of the

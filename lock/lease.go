@@ -169,11 +169,7 @@ func (h *lease) renew(ctx context.Context, floor Millis) error {
 	}
 	h.seq += 2
 	// Ceilings never fall: a merge keeps the last row alone.
-	ceiling := max(h.versionAt(sent), floor, h.last).Add(h.l.opts.Lease)
-	if !h.l.rules.Without(lockrules.CeilingsRise) {
-		ceiling = max(ceiling, h.asked)
-	}
-	h.asked = ceiling
+	h.asked = max(h.asked, max(h.versionAt(sent), floor, h.last).Add(h.l.opts.Lease))
 	rec := Record{ClaimID: h.id, Seq: h.seq, Lease: h.l.opts.Lease, Ceiling: h.asked, Holder: h.holder}
 	h.mu.Unlock()
 	if err := h.l.log.Append(ctx, h.key, rec); err != nil {

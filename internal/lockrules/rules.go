@@ -34,10 +34,6 @@ const (
 	CeilingCheck
 	// ArrivalOrder orders a claim's rows by their arrival instead of seq.
 	ArrivalOrder
-	// OwnLeast: of my own row that was stored twice the lesser ceiling counts.
-	OwnLeast
-	// CeilingsRise: a renewal's ceiling is never below an earlier one's.
-	CeilingsRise
 	// StepBack: a newcomer whose clock is behind takes an id behind the others'.
 	StepBack
 )

@@ -55,7 +55,7 @@ func newProcess(w *world, name string) *process {
 	if w.mutation.OneID {
 		id, _ := p.newID()
 		p.rules.NewID = func() ([16]byte, error) { return id, nil }
-		p.rules.Rows = func() uint64 { return uint64(w.now() / time.Microsecond) }
+		p.rules.Rows = func() uint64 { return uint64(w.now()/time.Microsecond) << 31 } // an attempt each
 	}
 	opts := lock.Options{Lease: w.climate.lease, Retry: time.Second, Wait: w.climate.wait, Linger: w.climate.linger, Clock: p}
 	switch w.climate.replicas {
