@@ -4,7 +4,7 @@ MELTANO_STATE_BACKEND_URI and MELTANO_STATE_BACKEND_CLICKHOUSE_PASSWORD belong
 into the worker's environment or a secrets backend, not into the DAG.
 """
 
-import datetime
+import datetime as dt
 
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
@@ -13,8 +13,8 @@ STATE_ID = "prod:tap-github-to-target-postgres"
 
 with DAG(
     dag_id="github_to_postgres",
-    schedule=datetime.timedelta(hours=1),
-    start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
+    schedule=dt.timedelta(hours=1),
+    start_date=dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc),
     catchup=False,
     max_active_runs=1,
 ) as dag:
@@ -23,7 +23,9 @@ with DAG(
         cwd="/opt/meltano/project",
         # The whole-run lock also excludes whoever runs the pipeline by hand.
         # Its exit code 75 (not obtained) marks the task as skipped.
-        bash_command=f"chstate lock run {STATE_ID} --wait 30s -- meltano --environment=prod run tap-github target-postgres",
+        bash_command=(
+            f"chstate lock run {STATE_ID} --wait 30s -- meltano --environment=prod run tap-github target-postgres"
+        ),
         skip_on_exit_code=75,
     )
     # Late bookmarks fail this task, and with it whatever alerts on failed tasks.

@@ -7,12 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from . import binary
 from .errors import HelperError
 
 ENV = "CHSTATE_HELPER"
 """Names another program than the one in the package."""
-
-_NAME = "chstate.exe" if sys.platform == "win32" else "chstate"
 
 
 def find() -> str:
@@ -27,15 +26,11 @@ def find() -> str:
             msg = f"{ENV} names {named}, which is not there — correct it, or unset it to use the program of the package"
             raise HelperError(msg)
         return named
-    here = Path(__file__).parent
-    # An editable install keeps the Python files where they are and the program
-    # in site-packages, under the package's name.
-    for package in (here, *(Path(entry, here.name) for entry in sys.path)):
-        program = package / "bin" / _NAME
-        if program.is_file():
-            return str(program)
+    if program := binary.locate():
+        return str(program)
+    where = Path(binary.__file__).with_name("bin")
     msg = (
-        f"the chstate program is missing from {here / 'bin'}, so this installation is not whole — "
+        f"the chstate program is missing from {where}, so this installation is not whole — "
         f"reinstall meltano-state-backend-clickhouse, or let {ENV} name a chstate program"
     )
     raise HelperError(msg)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pathlib
 import subprocess
+import sys
 import typing as t
 from importlib import metadata
 
@@ -12,9 +14,6 @@ import pytest
 
 from conftest import ROOT
 from meltano_state_backend_clickhouse import program
-
-if t.TYPE_CHECKING:
-    import pathlib
 
 NAME = "meltano-state-backend-clickhouse"
 
@@ -38,6 +37,13 @@ def test_the_installed_package_carries_its_program(monkeypatch: pytest.MonkeyPat
     assert "Tag: py3-none-" in wheel
     assert "py3-none-any" not in wheel
     assert "Root-Is-Purelib: false" in wheel
+
+
+def test_the_installed_package_gives_the_command() -> None:
+    command = pathlib.Path(sys.executable).with_name("chstate")
+    done = subprocess.run([command, "no-such-command"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("chstate: ")
 
 
 def test_it_needs_nothing_but_meltano() -> None:

@@ -16,7 +16,7 @@ import typing as t
 import pytest
 from meltano.core.state_store.base import MeltanoState
 
-from meltano_state_backend_clickhouse import errors, helper, program, shared
+from meltano_state_backend_clickhouse import binary, errors, helper, program, shared
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,14 +169,14 @@ def test_a_missing_program_is_named(make: Make, monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(errors.HelperError, match=f"CHSTATE_HELPER names {tmp_path}/none"):
         make(OTHER).get("a")
     monkeypatch.delenv(program.ENV)
-    monkeypatch.setattr(program, "__file__", str(tmp_path / "package" / "program.py"))
+    monkeypatch.setattr(binary, "__file__", str(tmp_path / "package" / "binary.py"))
     with pytest.raises(errors.HelperError, match=r"missing from .*reinstall"):
         make(OTHER).get("a")
 
 
 def test_an_editable_install_has_the_program_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.delenv(program.ENV, raising=False)
-    monkeypatch.setattr(program, "__file__", str(tmp_path / "src" / "package" / "program.py"))
+    monkeypatch.setattr(binary, "__file__", str(tmp_path / "src" / "package" / "binary.py"))
     place = tmp_path / "site-packages" / "package" / "bin" / "chstate"
     place.parent.mkdir(parents=True)
     place.touch()

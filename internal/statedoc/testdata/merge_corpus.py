@@ -1,4 +1,4 @@
-# ruff: noqa: INP001 (a script beside what it makes)
+
 """Write merge_corpus.jsonl by running Meltano's own merge().
 
 Usage, with a Python that has Meltano installed:
@@ -122,7 +122,7 @@ def outcome(src: str, dest: str) -> dict[str, str]:
 
 def main() -> None:
     """Write every case as a line."""
-    rng = random.Random(SEED)  # noqa: S311 (cases have to come out the same each time)
+    rng = random.Random(SEED)
     cases = list(BY_HAND)
     cases.extend((compact(random_object(rng, 2)), compact(random_object(rng, 2))) for _ in range(RANDOM_CASES))
     for src, dest in cases:
