@@ -1,4 +1,3 @@
-
 """Write merge_corpus.jsonl by running Meltano's own merge().
 
 Usage, with a Python that has Meltano installed:
