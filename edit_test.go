@@ -4,8 +4,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chstate/chstate"
+	"github.com/chstate/chstate/internal/chtest"
 )
 
 func TestReplace(t *testing.T) {
@@ -80,5 +82,28 @@ func TestBookmarksAndDiff(t *testing.T) {
 	}
 	if _, err := bad.Bookmarks(); !errors.Is(err, chstate.ErrCorrupt) {
 		t.Errorf("bookmarks of what is no state: %v", err)
+	}
+}
+
+func TestAges(t *testing.T) {
+	o := options(t)
+	s := open(t, o)
+	if got, err := s.Ages(t.Context(), ""); err != nil || len(got) != 0 {
+		t.Errorf("ages of nothing: %v, %v", got, err)
+	}
+	must(t, s.Set(t.Context(), chstate.State{ID: "b", Completed: raw(finished)}))
+	chtest.SQL(t, "INSERT INTO "+o.Schema+".state (state_id, updated_at) VALUES ('a', now64(3) - 3600), ('c', now64(3))")
+	got, err := s.Ages(t.Context(), "[ab]")
+	must(t, err)
+	if len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" {
+		t.Fatalf("got %+v", got)
+	}
+	if old := got[0].Age; old < time.Hour || old > time.Hour+time.Minute || got[1].Age > time.Minute {
+		t.Errorf("ages: %+v", got)
+	}
+	now, err := s.Now(t.Context())
+	must(t, err)
+	if age := now.Sub(got[0].UpdatedAt); age < got[0].Age {
+		t.Errorf("the clock is at %s, an hour after %s", now, got[0].UpdatedAt)
 	}
 }

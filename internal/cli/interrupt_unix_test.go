@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,42 +88,5 @@ func TestInterruptedAtAnyMoment(t *testing.T) {
 	}
 	if interrupted == 0 {
 		t.Error("no command was interrupted")
-	}
-}
-
-// An export of 100,000 states takes less than 64 MB of memory, as the built
-// tool runs it.
-func TestExportMemory(t *testing.T) {
-	binary, err := filepath.Abs("../../bin/chstate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("`make build` makes what this test runs: %v", err)
-	}
-	const n = 100_000
-	tool := newTool(t)
-	schema := strings.TrimPrefix(tool.env[1], "MELTANO_STATE_BACKEND_CLICKHOUSE_SCHEMA=")
-	tool.run(exitDone, "init")
-	chtest.SQL(t, fmt.Sprintf(`INSERT INTO %s.state (state_id, completed_state) SELECT concat('prod:tap-', toString(number), '-to-target'),
-		concat('{"singer_state":{"bookmarks":{"s":{"replication_key":"id","replication_key_value":', toString(number), '},"text":"', repeat('x', 200), '"}}}') FROM numbers(%d)`, schema, n))
-	var out bytes.Buffer
-	cmd := exec.Command(binary, "export")
-	cmd.Env = append(os.Environ(), tool.env...)
-	cmd.Stdout = &out
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	if got := bytes.Count(out.Bytes(), []byte(`"completed":`)); got != n {
-		t.Errorf("%d states were exported, want %d", got, n)
-	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	most := usage.Maxrss // KiB, but bytes on macOS
-	if runtime.GOOS == "darwin" {
-		most >>= 10
-	}
-	if most > 64<<10 {
-		t.Errorf("the export took %d KiB of memory", most)
 	}
 }

@@ -61,5 +61,6 @@ func (b *bar) show(done, total int) {
 func (b *bar) clear() {
 	if b != nil && !b.drawn.IsZero() {
 		fmt.Fprint(b.w, "\r\x1b[K")
+		b.drawn = time.Time{}
 	}
 }
