@@ -212,7 +212,7 @@ func (r Rules) outcome(look Look, me Me, d Decision, holder *Claim) Outcome {
 	switch {
 	case d.There && d.Mine.Released:
 		return Broken
-	case holder != nil && !(r.off&lockrules.Alone != 0 && me.ID < holder.ID):
+	case holder != nil && (r.off&lockrules.Alone == 0 || me.ID > holder.ID):
 		return Blocked
 	case me.Ticket && d.Ahead == 0:
 		return Announce

@@ -453,7 +453,7 @@ func TestLinger(t *testing.T) {
 			}
 			w.acquire(l).Release()
 		}},
-		{"is given back soon when somebody waits", func(t *testing.T, w *world, l *lock.Locker) {
+		{"is given back soon when somebody waits", func(t *testing.T, w *world, _ *lock.Locker) {
 			other, _ := w.process()
 			began := time.Now()
 			w.acquire(other).Release()

@@ -195,12 +195,6 @@ func (l *Locker) Close(ctx context.Context) error {
 	}
 }
 
-func (l *Locker) isClosed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closed
-}
-
 // look reads the log and says what it means for me.
 func (l *Locker) look(ctx context.Context, key string, me Me, mem Memory) (Look, Decision, error) {
 	sent := l.opts.Clock.Now()
@@ -237,16 +231,13 @@ func (l *Locker) newClaimID(after string) (string, error) {
 	if text := "!" + id.String(); text > after {
 		return text, nil
 	}
-	other, err := uuid.Parse(strings.TrimPrefix(after, "!"))
-	if err != nil { // not ours: any id will do
-		return "!" + id.String(), nil
-	}
-	const stamp = 6 // bytes of a UUIDv7 that tell its time
-	copy(id[:stamp], other[:stamp])
-	for i := stamp - 1; i >= 0; i-- { // a millisecond later
-		id[i]++
-		if id[i] != 0 {
-			break
+	if other, err := uuid.Parse(strings.TrimPrefix(after, "!")); err == nil { // else it is none of ours, and has no age
+		const stamp = 6 // bytes of a UUIDv7 that tell its time
+		copy(id[:stamp], other[:stamp])
+		for i := stamp - 1; i >= 0; i-- { // a millisecond later
+			if id[i]++; id[i] != 0 {
+				break
+			}
 		}
 	}
 	return "!" + id.String(), nil

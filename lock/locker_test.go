@@ -424,7 +424,7 @@ func TestServerThatIsTooSlow(t *testing.T) {
 func TestRepeatedAnnouncement(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		l, wire := w.process()
-		wire.change(func(ctx context.Context, rec lock.Record, send func() error) error {
+		wire.change(func(_ context.Context, _ lock.Record, send func() error) error {
 			if err := send(); err != nil {
 				return err
 			}
