@@ -71,7 +71,7 @@ func (db *DB) createMissingCells(ctx context.Context, s *server) (made bool, err
 		}
 		if err := db.execute(ctx, s, forDDL, statement{text: ddl}); err != nil {
 			if e := (*Error)(nil); auto && errors.As(err, &e) && !e.passing {
-				db.log.Info("the lock is kept in an ordinary table: a KeeperMap table cannot be made", "because", e.Reason)
+				db.log.Debug("the lock is kept in an ordinary table: a KeeperMap table cannot be made", "because", e.Reason)
 				return false, nil
 			}
 			return false, db.noCells(err)
