@@ -230,6 +230,7 @@ func TestHandOverTakesLessThan100ms(t *testing.T) {
 				}
 				all.Wait()
 				slices.Sort(took)
+				t.Logf("median %s, longest %s", took[len(took)/2], took[len(took)-1])
 				if median := took[len(took)/2]; median >= 100*time.Millisecond {
 					t.Errorf("median hand-over %s, longest %s", median, took[len(took)-1])
 				}
@@ -253,8 +254,10 @@ func TestTwentyWaiters(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if took := time.Since(began); took > 20*hold*3/2+3*time.Second {
-			t.Errorf("took %s", took)
+		took := time.Since(began)
+		t.Logf("took %s for holds of %s", took, 20*hold)
+		if took > 20*hold*3/2+3*time.Second {
+			t.Errorf("that is too long")
 		}
 	})
 }
