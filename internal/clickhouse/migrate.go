@@ -14,10 +14,14 @@ import (
 //
 //  1. CREATE TABLE <lock>__new without IF NOT EXISTS: who makes it may migrate,
 //     the others wait.
-//  2. The old layout is checked again, then the two tables change their names.
-//     From here on, the older plugin writes to the new table without knowing.
-//  3. The rows of live claims are copied from the old table, whose name is
-//     <lock>__new now, and it is dropped.
+//  2. The old layout is checked again, the rows of live claims are copied, then
+//     the two tables change their names. From here on, the older plugin writes
+//     to the new table without knowing.
+//  3. What came into the old table, whose name is <lock>__new now, or went from
+//     it, since the copy, comes into the new one or goes; and the old one is dropped.
+//
+// Only one process does all this, the others wait: a second copy would bring
+// back claims that were released meanwhile.
 //
 // A migrator that died leaves <lock>__new behind: with the new layout when it
 // died before step 2, with the old one after it. Either is recognised, by
@@ -81,8 +85,12 @@ func (db *DB) migrateLock(ctx context.Context, s *server) (changed bool, err err
 // unused says that a migrator died before it swapped the table that it had made.
 func (db *DB) unused(s *server) bool {
 	t := s.tables[db.names.replacement()]
-	return t != nil && !oldLockLayout(t) && time.Duration(t.age)*time.Second > abandoned
+	return t != nil && !oldLockLayout(t) && t.old()
 }
+
+// old says that the table was made so long ago that its maker must have died,
+// if that has not ended what it was about.
+func (t *table) old() bool { return t != nil && time.Duration(t.age)*time.Second > abandoned }
 
 // leftover is the swapped-out table of a migration that is not finished.
 func (db *DB) leftover(s *server) *table {
@@ -94,10 +102,16 @@ func (db *DB) leftover(s *server) *table {
 	return nil
 }
 
+// replaceLock migrates, or waits until somebody else has; changed says that the
+// tables are not those of s any more.
 func (db *DB) replaceLock(ctx context.Context, s *server) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrationLimit)
 	defer cancel()
-	for told := false; ; {
+	var (
+		told, mine bool               // mine: this process has swapped the tables
+		copied     map[candidate]bool // by this process
+	)
+	for {
 		lockTable, waiting := s.tables[db.names.lock], s.tables[db.names.replacement()]
 		switch left := db.leftover(s); {
 		case !oldLockLayout(lockTable) && left == nil:
@@ -105,20 +119,23 @@ func (db *DB) replaceLock(ctx context.Context, s *server) (changed bool, err err
 				return changed, db.tidy(db.discard(ctx, s, waiting.name), waiting.name)
 			}
 			return changed, nil
+		case !oldLockLayout(lockTable) && (mine || lockTable.old()):
+			return true, db.finishMigration(ctx, s, left.name, copied)
 		case !oldLockLayout(lockTable):
-			// Swapped, and maybe not copied yet. Copying twice does no harm;
-			// using the lock before the copy would.
-			return true, db.finishMigration(ctx, s, left.name)
+			// Swapped, and maybe not copied yet: using the lock now would be wrong.
+			if err := db.pause(ctx, 100*time.Millisecond); err != nil {
+				return false, err
+			}
 		case waiting == nil:
 			if !told {
 				db.log.Info("replacing the older plugin's lock table", "table", db.names.plain(db.names.lock), "server", db.Target())
 				told = true
 			}
-			err := db.swapLock(ctx, s)
+			var err error
+			mine, copied, err = db.swapLock(ctx, s)
 			if err != nil && !alreadyThere(err) && !gone(err) { // else somebody else is at it
 				return false, db.refusedMigration(err)
 			}
-			changed = changed || err == nil
 		case db.unused(s):
 			if err := db.discard(ctx, s, waiting.name); err != nil {
 				return false, db.refusedMigration(err)
@@ -128,51 +145,56 @@ func (db *DB) replaceLock(ctx context.Context, s *server) (changed bool, err err
 				return false, err
 			}
 		}
+		changed = true
 		if s, err = db.probe(ctx); err != nil {
 			return false, err
 		}
 	}
 }
 
-// swapLock makes the new table and gives it the old one's name.
-func (db *DB) swapLock(ctx context.Context, s *server) error {
+// swapLock makes the new table, fills it, and gives it the old one's name. It
+// says whether it did, and which rows it had copied before.
+func (db *DB) swapLock(ctx context.Context, s *server) (swapped bool, copied map[candidate]bool, err error) {
 	n := db.names
 	engine := db.cfg.engine(s.engine, s.cloud())
 	text := lockLayout.create(n, n.replacement(), engine, s.mergeSet, false) + "\nCOMMENT " + quoteString(sharedMark)
 	if err := db.execute(ctx, s, forDDL, statement{text: text}); err != nil {
-		return err
+		return false, nil, err
 	}
 	now, err := db.probe(ctx)
 	if err != nil {
-		return err
+		return false, nil, err
 	}
 	if !oldLockLayout(now.tables[n.lock]) {
 		// Somebody was faster; what was just made is not needed.
-		return db.discard(ctx, s, n.replacement())
+		return false, nil, db.discard(ctx, s, n.replacement())
+	}
+	if copied, err = db.follow(ctx, now, n.lock, n.replacement(), nil); err != nil {
+		return false, nil, err
 	}
 	text = "EXCHANGE TABLES " + n.Lock() + " AND " + n.qualified(n.replacement()) + n.cluster
 	if s.engine != "Atomic" && s.engine != "Replicated" && s.engine != "Shared" {
 		text = "RENAME TABLE " + n.Lock() + " TO " + n.qualified(n.replaced()) + ", " +
 			n.qualified(n.replacement()) + " TO " + n.Lock() + n.cluster
 	}
-	return db.execute(ctx, s, forDDL, statement{text: text})
+	err = db.execute(ctx, s, forDDL, statement{text: text})
+	return err == nil, copied, err
 }
 
-// finishMigration copies the live claims out of the swapped-out table and
-// drops it.
-func (db *DB) finishMigration(ctx context.Context, s *server, name string) error {
+// finishMigration brings the new table in line with the swapped-out one, of
+// which copied is there already, and drops the latter.
+func (db *DB) finishMigration(ctx context.Context, s *server, name string, copied map[candidate]bool) error {
 	n := db.names
-	copyRows := statement{text: "INSERT INTO " + n.Lock() + " (state_id, lock_id, locked_at) SELECT state_id, lock_id, toDateTime64(locked_at, 3) FROM " +
-		n.qualified(name) + " WHERE locked_at > now64(3) - toIntervalSecond(300)"}
-	// An INSERT of the older plugin that was on its way when the tables were
-	// swapped still lands in the old one: copy again after a moment.
+	// What the older plugin had on its way when the tables were swapped still
+	// lands in the old one: look again after a moment.
 	for i := range 2 {
 		if i > 0 {
 			if err := db.pause(ctx, 250*time.Millisecond); err != nil {
 				return err
 			}
 		}
-		if err := db.execute(ctx, s, forInsert, copyRows); err != nil {
+		var err error
+		if copied, err = db.follow(ctx, s, name, n.lock, copied); err != nil {
 			if gone(err) {
 				return nil // somebody else has finished it
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
@@ -57,8 +58,36 @@ func (s *server) shared() bool {
 
 func (s *server) cloud() bool { return s.known["cloud_mode"].value == "1" }
 
+// tornTries bounds how often a look is repeated that was in the middle of a
+// migration: what seems so for longer is a table of somebody's own making.
+const tornTries = 5
+
 // probe learns in one statement all that is needed of the server.
 func (db *DB) probe(ctx context.Context) (*server, error) {
+	for tries := 1; ; tries++ {
+		s, err := db.probeOnce(ctx)
+		if err != nil || !db.torn(s) || tries == tornTries {
+			return s, err
+		}
+		if err := db.pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// torn says that the tables changed their names while they were looked at, so
+// that the columns are of one and the keys of another.
+func (db *DB) torn(s *server) bool {
+	for _, name := range []string{db.names.lock, db.names.replacement(), db.names.replaced()} {
+		t := s.tables[name]
+		if t != nil && t.columns["lock_id"] != "" && (t.sortingKey == "state_id") == (t.columns["seq"] != "") {
+			return true
+		}
+	}
+	return false
+}
+
+func (db *DB) probeOnce(ctx context.Context) (*server, error) {
 	var v values
 	schema := v.text(db.names.schema)
 	var list []string
