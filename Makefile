@@ -88,6 +88,10 @@ $(GOLANGCI):
 	.venv37/bin/pip install --quiet -r requirements/dev37.txt
 	touch $@
 
+.PHONY: sim
+sim: ## Simulate SEEDS worlds around the lock (SEED=n: one, with its schedule)
+	SIM_SEEDS=$(or $(SEEDS),10000) SIM_SEED=$(SEED) go test -count=1 -timeout 0 -v -run TestPromises ./internal/sim
+
 .PHONY: man
 man: ## Write the manual pages into bin/man
 	go run ./internal/cli/man bin/man
