@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/url"
 	"os"
 	"regexp"
@@ -22,6 +24,9 @@ type tool struct {
 	env    []string
 	said   *string // stderr of the last run
 }
+
+// asTools is for where a tool hides its type's name.
+func asTools(all ...tool) []tool { return all }
 
 func newTool(t *testing.T) tool {
 	return toolOn(t, chtest.Target(t), chtest.Schema(t))
@@ -59,6 +64,15 @@ func (t tool) with(settings ...string) tool {
 func (t tool) run(code int, args ...string) string {
 	t.Helper()
 	return t.fed(code, "", args...)
+}
+
+// code gives the code that a run ends with.
+func (t tool) code(args ...string) int {
+	t.Helper()
+	var stderr bytes.Buffer
+	code := Main(t.Context(), args, t.env, strings.NewReader(""), io.Discard, &stderr)
+	*t.said = stderr.String()
+	return code
 }
 
 // fed is run with something on standard input.
@@ -139,3 +153,8 @@ func uriOf(server chtest.Server, query string) string {
 	return fmt.Sprintf("clickhouse://%s:%s@%s/analytics?%s", url.PathEscape(server.User), url.PathEscape(server.Password),
 		strings.TrimPrefix(strings.TrimPrefix(server.URL(), "http://"), "https://"), query)
 }
+
+func matches(pattern, text string) bool { return regexp.MustCompile(pattern).MatchString(text) }
+
+// quiet swallows what net/http says of failed TLS connections.
+var quiet = log.New(io.Discard, "", 0)

@@ -1,16 +1,10 @@
 package clickhouse
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +17,7 @@ import (
 
 	"github.com/chstate/chstate/internal/chtest"
 	"github.com/chstate/chstate/internal/faultproxy"
+	"github.com/chstate/chstate/internal/testca"
 	"github.com/chstate/chstate/lock"
 )
 
@@ -73,59 +68,22 @@ func TestServerRestarts(t *testing.T) {
 }
 
 // authority makes certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	file string
-}
+type authority struct{ *testca.CA }
 
-func newAuthority(t *testing.T) *authority {
-	a := &authority{}
-	a.cert, a.key = sign(t, nil, &x509.Certificate{Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true})
-	a.file, _ = write(t, a.cert, a.key)
-	return a
-}
-
-func (a *authority) issue(t *testing.T, name string, addresses ...net.IP) (cert, key string) {
-	c, k := sign(t, a, &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: addresses,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
-	return write(t, c, k)
-}
-
-func sign(t *testing.T, a *authority, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+func newAuthority(t *testing.T) authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := testca.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, parentKey := c, key
-	if a != nil {
-		parent, parentKey = a.cert, a.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, parentKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out, key
+	return authority{ca}
 }
 
-func write(t *testing.T, c *x509.Certificate, k *ecdsa.PrivateKey) (cert, key string) {
+func (a authority) issue(t *testing.T, name string, addresses ...net.IP) (cert, key string) {
 	t.Helper()
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	der, err := x509.MarshalPKCS8PrivateKey(k)
+	cert, key, err := a.Issue(name, time.Hour, addresses...)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: c.Raw}, key: {Type: "PRIVATE KEY", Bytes: der}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return cert, key
 }
@@ -146,18 +104,18 @@ func TestTLS(t *testing.T) {
 		return err
 	}
 	for name, change := range map[string]func(*Config){
-		"ca_cert":          func(c *Config) { c.CACert = ca.file },
+		"ca_cert":          func(c *Config) { c.CACert = ca.File },
 		"verify=false":     func(c *Config) { c.SkipVerify = true },
-		"server_host_name": func(c *Config) { c.CACert, c.ServerHostName = ca.file, "clickhouse.test" },
+		"server_host_name": func(c *Config) { c.CACert, c.ServerHostName = ca.File, "clickhouse.test" },
 	} {
 		if err := try(change); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	wantKind(t, try(func(*Config) {}), Connect, "authority that is not trusted", "ca_cert", "https://127.0.0.1:")
-	wantKind(t, try(func(c *Config) { c.CACert = stranger.file }), Connect, "authority that is not trusted")
-	wantKind(t, try(func(c *Config) { c.CACert, c.ServerHostName = ca.file, "other.test" }), Connect, "another name", "clickhouse.test", "server_host_name")
-	wantKind(t, try(func(c *Config) { c.CACert, c.Host = ca.file, "localhost" }), Connect, "another name")
+	wantKind(t, try(func(c *Config) { c.CACert = stranger.File }), Connect, "authority that is not trusted")
+	wantKind(t, try(func(c *Config) { c.CACert, c.ServerHostName = ca.File, "other.test" }), Connect, "another name", "clickhouse.test", "server_host_name")
+	wantKind(t, try(func(c *Config) { c.CACert, c.Host = ca.File, "localhost" }), Connect, "another name")
 	plain := try(func(c *Config) { c.Secure = false })
 	wantKind(t, plain, Connect, "http://127.0.0.1:")
 	t.Logf("plain to a TLS port: %v", plain)
@@ -302,7 +260,7 @@ func TestClientCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 	var header http.Header
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header.Clone()
@@ -315,7 +273,7 @@ func TestClientCertificate(t *testing.T) {
 
 	cfg := testConfig(chtest.Server{User: "etl"}, "meltano")
 	cfg.Host, cfg.Port, cfg.Secure = hostPort(t, srv.URL)
-	cfg.CACert, cfg.RetryFor = ca.file, 200*time.Millisecond
+	cfg.CACert, cfg.RetryFor = ca.File, 200*time.Millisecond
 	_, _, err = openWith(t, cfg).Get(ctxFor(t), "a")
 	wantKind(t, err, Connect, "certificate", "client_cert")
 
