@@ -96,9 +96,16 @@ sim: ## Simulate SEEDS worlds around the lock (SEED=n: one, with its schedule)
 man: ## Write the manual pages into bin/man
 	go run ./internal/cli/man bin/man
 
+# BENCH=full adds the sizes that take long; PEER=requirement installs another state backend beside ours.
 .PHONY: bench
-bench: build engine ## Measure what a bookmark costs beside a bare INSERT
-	go test -run '^$$' -bench . -benchtime 300x .
+bench: build engine .venv/ready ## Measure what a bookmark costs, beside what it cannot be cheaper than
+	.venv/bin/pip install --quiet --no-deps --no-build-isolation .
+	$(PYTHON) bench/run.py --python .venv/bin/python --peer "$(PEER)" $(if $(filter full,$(BENCH)),--full)
+
+SOAK_TIME ?= 10m
+.PHONY: soak
+soak: engine ## Let 16 processes write 40 states for SOAK_TIME (10m), while everything that can fail does
+	go run ./internal/soak/run -duration $(SOAK_TIME)
 
 WHEELS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 .PHONY: wheels

@@ -81,12 +81,12 @@ func Run(m *testing.M) int {
 		return m.Run()
 	}
 	defer os.RemoveAll(dir)
-	engine, err := launch(Options{Data: dir})
+	engine, err := Launch(Options{Data: dir})
 	if err != nil {
 		shared.err = err
 		return m.Run()
 	}
-	defer engine.end()
+	defer engine.End()
 	shared.server = engine.Server
 	return m.Run()
 }

@@ -48,41 +48,58 @@ func Start(t testing.TB, o Options) *Engine {
 	if o.Data == "" {
 		o.Data = t.TempDir()
 	}
-	e, err := launch(o)
+	e, err := Launch(o)
 	if err != nil {
 		t.Fatalf("chtest: %v", err)
 	}
-	t.Cleanup(e.end)
+	t.Cleanup(e.End)
 	return e
 }
 
 // Stop asks the engine to end (SIGTERM) and waits until it has.
 func (e *Engine) Stop(t testing.TB) {
 	t.Helper()
-	e.end()
+	e.End()
 }
 
 // Kill ends the engine at once (SIGKILL), as a crash would.
 func (e *Engine) Kill(t testing.TB) {
 	t.Helper()
+	e.Crash()
+}
+
+// Crash is Kill for those who are no test.
+func (e *Engine) Crash() {
 	_ = e.cmd.Process.Kill()
 	<-e.exited
 }
+
+// PID is the engine's process.
+func (e *Engine) PID() int { return e.cmd.Process.Pid }
 
 // Restart starts the engine again, after Stop or Kill, on the same data and
 // the same port.
 func (e *Engine) Restart(t testing.TB) {
 	t.Helper()
-	o := e.opts
-	o.Listen = e.hostPort()
-	again, err := launch(o)
-	if err != nil {
+	if err := e.Relaunch(); err != nil {
 		t.Fatalf("chtest: restart: %v", err)
 	}
-	e.cmd, e.exited, e.stderr, e.Server = again.cmd, again.exited, again.stderr, again.Server
 }
 
-func (e *Engine) end() {
+// Relaunch is Restart for those who are no test.
+func (e *Engine) Relaunch() error {
+	o := e.opts
+	o.Listen = e.hostPort()
+	again, err := Launch(o)
+	if err != nil {
+		return err
+	}
+	e.cmd, e.exited, e.stderr, e.Server = again.cmd, again.exited, again.stderr, again.Server
+	return nil
+}
+
+// End asks the engine to end, and ends it when it does not.
+func (e *Engine) End() {
 	select {
 	case <-e.exited:
 		return
@@ -97,8 +114,8 @@ func (e *Engine) end() {
 	}
 }
 
-// launch starts the program and waits until it says that it is ready.
-func launch(o Options) (*Engine, error) {
+// Launch is Start for those who are no test: o.Data must be set, and End be called.
+func Launch(o Options) (*Engine, error) {
 	bin, err := binary()
 	if err != nil {
 		return nil, err
@@ -144,14 +161,14 @@ func launch(o Options) (*Engine, error) {
 	select {
 	case line := <-lines:
 		if e.Server, err = parseReady(line, o); err != nil {
-			e.end()
+			e.End()
 			return nil, err
 		}
 		return e, nil
 	case <-e.exited:
 		return nil, fmt.Errorf("the local engine ended before it was ready: %s", e.stderr)
 	case <-time.After(startLimit):
-		e.end()
+		e.End()
 		return nil, fmt.Errorf("the local engine was not ready after %s: %s", startLimit, e.stderr)
 	}
 }
