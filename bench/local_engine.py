@@ -1,14 +1,17 @@
-"""A local engine for a measurement."""
+"""A local engine for a measurement, or the server that CH_TEST_URI names."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import secrets
 import subprocess
 import tempfile
 import typing as t
+import urllib.parse
+import urllib.request
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +19,41 @@ if t.TYPE_CHECKING:
 ROOT = pathlib.Path(__file__).parents[1]
 
 
+@dataclasses.dataclass
+class Engine:
+    """Where a ClickHouse listens for HTTP, and who logs in."""
+
+    address: str  # HOST:PORT
+    user: str
+    password: str
+
+    @property
+    def uri(self) -> str:
+        login = f"{urllib.parse.quote(self.user, safe='')}:{urllib.parse.quote(self.password, safe='')}"
+        return f"clickhouse://{login}@{self.address}/default"
+
+    def sql(self, statement: str) -> str:
+        """Run a statement and give its answer as text."""
+        headers = {"X-ClickHouse-User": self.user, "X-ClickHouse-Key": self.password}
+        request = urllib.request.Request(f"http://{self.address}/", statement.encode(), headers)
+        with urllib.request.urlopen(request) as answer:
+            text: str = answer.read().decode()
+        return text.strip()
+
+
 @contextlib.contextmanager
-def engine() -> Iterator[tuple[str, str]]:
-    """Start an engine, and give its HOST:PORT and the password of its user etl."""
+def engine() -> Iterator[Engine]:
+    """Start an engine, and end it afterwards."""
+    if uri := os.environ.get("CH_TEST_URI"):
+        parts = urllib.parse.urlsplit(uri)
+        if "secure=true" in parts.query:
+            raise SystemExit("the benchmark speaks plain HTTP only: CH_TEST_URI without secure=true")
+        yield Engine(
+            f"{parts.hostname}:{parts.port or 8123}",
+            urllib.parse.unquote(parts.username or "default"),
+            urllib.parse.unquote(parts.password or ""),
+        )
+        return
     password = secrets.token_hex(8)
     with tempfile.TemporaryDirectory() as data:
         process = subprocess.Popen(
@@ -35,7 +70,7 @@ def engine() -> Iterator[tuple[str, str]]:
         )
         try:
             assert process.stdout is not None
-            yield process.stdout.readline().split()[1].removeprefix("http://"), password
+            yield Engine(process.stdout.readline().split()[1].removeprefix("http://"), "etl", password)
         finally:
             process.terminate()
             process.wait()
