@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -119,8 +121,15 @@ func (s *Store) setRows(ctx context.Context, reason string, rows []clickhouse.Ro
 }
 
 // before does what comes before the first write over some states: it copies
-// them to the history, and reads their versions and the server's clock.
+// them to the history, and reads their versions and the server's clock. Of many
+// states, only those that exist are copied, which is known after the reading.
 func (s *Store) before(ctx context.Context, reason string, ids ...string) (now lock.Millis, newest map[string]lock.Millis, err error) {
+	if len(ids) > 1 {
+		if now, newest, err = s.db.Newest(ctx, ids...); err != nil || len(newest) == 0 {
+			return now, newest, err
+		}
+		return now, newest, s.db.Archive(ctx, reason, s.by, slices.Sorted(maps.Keys(newest))...)
+	}
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error { return s.db.Archive(ctx, reason, s.by, ids...) })
 	both.Go(func() error {
