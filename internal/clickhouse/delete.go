@@ -42,11 +42,7 @@ func (db *DB) remove(ctx context.Context, s *server, table string, condition fun
 	defer cancel()
 	var v values
 	text := "DELETE FROM " + db.names.qualified(table) + " WHERE " + condition(&v)
-	p := forDelete
-	if s.tables[table].lightweightUpdates {
-		p = forPatch
-	}
-	failed := db.execute(limited, s, p, statement{text: text, args: v})
+	failed := db.execute(limited, s, forDelete, statement{text: text, args: v})
 	e := explained(failed)
 	if failed != nil {
 		// Unfinished (another replica is away, another mutation fails) or not

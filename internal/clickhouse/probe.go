@@ -36,8 +36,6 @@ type table struct {
 	comment    string
 	columns    map[string]string
 	defaults   map[string]string
-
-	lightweightUpdates bool
 }
 
 // mergeTreeSettings let a DELETE be a small patch where the server knows them.
@@ -132,8 +130,6 @@ func (db *DB) probeOnce(ctx context.Context) (*server, error) {
 			t := at(l.a)
 			t.engine, t.engineFull, t.sortingKey = l.b, l.c, l.d
 			t.age, _ = strconv.ParseInt(l.e, 10, 64)
-			t.lightweightUpdates = strings.Contains(t.engineFull, "enable_block_number_column = 1") &&
-				strings.Contains(t.engineFull, "enable_block_offset_column = 1")
 		case "comment":
 			at(l.a).comment = l.b
 		case "column":

@@ -18,7 +18,6 @@ const (
 	forStream                // SELECT of many rows with their state text
 	forInsert                // INSERT of states or of the lock's rows
 	forDelete                // lightweight DELETE
-	forPatch                 // the same, from a table that takes it as a small patch
 	forSwap                  // compare and set in Keeper
 	forDDL                   // CREATE and the like
 )
@@ -91,10 +90,10 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 		set("keeper_map_strict_mode", "1")
 		set("insert_keeper_max_retries", "0") // a repetition must read first
 		set("async_insert", "0")
-	case forDelete, forPatch:
-		if p == forPatch {
-			set("lightweight_delete_mode", "lightweight_update")
-		}
+	case forDelete:
+		// A mutation, never a patch: where both meet in one table, as when the
+		// older plugin or an administrator deletes too, rows come back.
+		set("lightweight_delete_mode", "alter_update")
 		set("lightweight_deletes_sync", "2")
 		set("mutations_sync", "2")
 	}
