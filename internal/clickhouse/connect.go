@@ -16,10 +16,13 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// maxConns is how many statements run at once. One is the common case; an
-// export that streams, renewals of locks and a few threads of a helper are the
-// uncommon one.
-const maxConns = 16
+// workConns is how many statements about states run at once. One is the common
+// case; an export that streams and a few threads of a helper are the uncommon
+// one. The lock's statements have as many places of their own, see places.
+const (
+	workConns = 16
+	maxConns  = 2 * workConns
+)
 
 // connector sets up clickhouse-go, which connects at the first statement.
 func (db *DB) connector() error {

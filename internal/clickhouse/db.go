@@ -64,6 +64,7 @@ type DB struct {
 	log       *slog.Logger
 	names     names
 	conn      driver.Conn
+	places    places
 	transport *http.Transport // nil for the native protocol
 
 	warming chan struct{} // holds one token while somebody warms
@@ -73,7 +74,7 @@ type DB struct {
 
 // Open checks the configuration, the files of TLS included. It does not connect.
 func Open(cfg Config) (*DB, error) {
-	db := &DB{cfg: cfg, log: cfg.Logger, names: cfg.names(), warming: make(chan struct{}, 1)}
+	db := &DB{cfg: cfg, log: cfg.Logger, names: cfg.names(), warming: make(chan struct{}, 1), places: make(places, workConns)}
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}

@@ -26,6 +26,7 @@ func (l lockLog) Append(ctx context.Context, key string, rec lock.Record) error 
 	if err := checkIDs(key); err != nil {
 		return err
 	}
+	ctx = forLock(ctx)
 	s, err := l.db.ready(ctx)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	if err := checkIDs(key); err != nil {
 		return lock.Snapshot{}, err
 	}
-	db := l.db
+	db, ctx := l.db, forLock(ctx)
 	s, err := db.ready(ctx)
 	if err != nil {
 		return lock.Snapshot{}, err

@@ -33,7 +33,12 @@ func (db *DB) runWith(ctx context.Context, r *retrying, s *server, p purpose, se
 			}
 			settings["wait_end_of_query"] = "1"
 		}
-		err := send(clickhouse.Context(noDeadline{ctx}, clickhouse.WithSettings(settings)))
+		leave, err := db.places.take(ctx, p)
+		if err != nil {
+			return db.interrupted(ctx)
+		}
+		err = send(clickhouse.Context(noDeadline{ctx}, clickhouse.WithSettings(settings)))
+		leave()
 		if err == nil {
 			return nil
 		}
