@@ -97,7 +97,9 @@ def table(lines: t.Iterable[Line]) -> str:
                 {None: "", True: "met", False: "MISSED"}[line.met],
             ]
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    widths[2] = min(widths[2], 40)
-    rows.insert(1, ["-" * width for width in widths])
-    return "\n".join("| " + " | ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) + " |" for row in rows)
+    rows.insert(1, ["---"] * len(rows[0]))
+    # Only the first columns are filled up: the third may be long.
+    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    return "\n".join(
+        "| " + " | ".join([f"{row[i]:<{w}}" for i, w in enumerate(widths)] + row[2:]) + " |" for row in rows
+    )

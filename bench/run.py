@@ -27,6 +27,7 @@ from local_engine import ROOT, Engine, engine
 from processes import many, small
 
 RESULTS = ROOT / "bench" / "results.json"
+PAGE = ROOT / "docs" / "performance.md"
 
 
 def library(server: Engine, program: pathlib.Path, *, full: bool) -> t.Iterator[Line]:
@@ -107,6 +108,22 @@ def about(server: Engine, python: pathlib.Path, load: float) -> dict[str, t.Any]
     }
 
 
+def publish(lines: list[Line], facts: dict[str, t.Any]) -> None:
+    """Write the table into the page that explains it, and draw its plots."""
+    machine, versions = facts["machine"], facts["versions"]
+    told = (
+        f"Measured {facts['at']} at commit {facts['commit']} on {machine['system']}, {machine['cores']} cores"
+        f" ({machine['processor']}), load average {machine['load_before']:.1f} before and {machine['load_after']:.1f}"
+        f" after; ClickHouse {versions['clickhouse']}, Meltano {versions['meltano']}, Python {versions['python']},"
+        f" {versions['go']}."
+    )
+    page = PAGE.read_text()
+    before, rest = page.split("<!-- table -->")
+    after = rest.split("<!-- /table -->")[1]
+    PAGE.write_text(f"{before}<!-- table -->\n{told}\n\n{table(lines)}\n<!-- /table -->{after}")
+    plots.draw(lines, PAGE.parent / "plots")
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument(
@@ -160,7 +177,7 @@ def main() -> None:
     if not given.only:
         results = {**facts, "lines": [line.json() for line in lines]}
         RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-        plots.draw(lines, ROOT / "docs" / "plots")
+        publish(lines, facts)
 
 
 main()
