@@ -340,12 +340,20 @@ def _log_level() -> str:
     return "ERROR"
 
 
+_MELTANO = ("meltano", "meltano.exe")
 _NAMES_PLUGINS = ("run", "el", "elt", "job")
 
 
 def command(argv: list[str]) -> str:
-    """Say what a person typed, for those who wait for a lock: plugins, but no values that may be secret."""
-    words = [word for word in argv[1:] if not word.startswith("-")]
-    shown = words if words and words[0] in _NAMES_PLUGINS else words[:2]
+    """Say what a person typed, for those who wait for a lock: plugins, but no values that may be secret.
+
+    The words of a program that is not Meltano's may be anything, a URI with its password included.
+    """
     name = os.path.basename(argv[0]) if argv else "python"  # noqa: PTH119
+    if name == "__main__.py":  # python -m meltano
+        name = os.path.basename(os.path.dirname(argv[0]))  # noqa: PTH119, PTH120
+    words = [word for word in argv[1:] if not word.startswith("-") and "=" not in word and "://" not in word]
+    if name not in _MELTANO:
+        words = []
+    shown = words if words and words[0] in _NAMES_PLUGINS else words[:2]
     return " ".join([name, *shown])[:200] + f" [pid {os.getpid()}]"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
-import http.server
 import socket
-import threading
 import typing as t
 
+import front
 import pytest
 from meltano.core.error import MeltanoError
 from meltano.core.state_store.base import (
@@ -82,7 +80,7 @@ def reasons(manager: ClickhouseStateStoreManager, kind: type[errors.ClickhouseSt
         ),
     ],
 )
-def test_settings_are_refused_by_the_constructor(
+def test_l02_settings_are_refused_by_the_constructor(
     uri: str, settings: dict[str, t.Any], kind: type[Exception], words: list[str]
 ) -> None:
     """L02 and the like."""
@@ -95,7 +93,7 @@ def test_settings_are_refused_by_the_constructor(
     assert not str(caught.value).endswith("..")
 
 
-def test_lock_settings_may_be_texts(make: Make) -> None:
+def test_l02_lock_settings_may_be_texts(make: Make) -> None:
     """L02: from the environment they arrive as texts, or as Meltano made them of them."""
     manager = make(lock_timeout_seconds="10", lock_retry_seconds=1, lock_wait_seconds="2.5", lock_linger_seconds="0")
     manager.update(MeltanoState("a", None, A))
@@ -124,59 +122,20 @@ def test_a_host_that_is_none(make: Make) -> None:
         manager.get("a")
 
 
-class _OldServer(http.server.BaseHTTPRequestHandler):
-    """The real server, but for its version, which it tells to be an old one."""
-
-    protocol_version = "HTTP/1.1"
-    target: str
-    version: str
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            body = b"".join(iter(self._chunk, b""))
-        kept = {
-            k: v
-            for k, v in self.headers.items()
-            if k.lower().startswith(("x-clickhouse", "authorization", "content-e"))
-        }
-        connection = http.client.HTTPConnection(self.target)
-        connection.request("POST", self.path, body, kept)
-        answer = connection.getresponse()
-        data = answer.read()
-        old = "22.8.1.1".ljust(len(self.version), "1")[: len(self.version)]
-        data = data.replace(self.version.encode(), old.encode())
-        self.send_response(answer.status)
-        for name, value in answer.getheaders():
-            if name.lower().startswith(("x-clickhouse", "content-type")):
-                self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def do_GET(self) -> None:
-        self.do_POST()
-
-    def _chunk(self) -> bytes:
-        data = self.rfile.read(int(self.rfile.readline(), 16))
-        self.rfile.readline()
-        return data
-
-    def log_message(self, *args: object) -> None: ...
-
-
 @pytest.fixture
 def old_server(client: Client, manager: ClickhouseStateStoreManager) -> Iterator[int]:
+    """Give the real server, but for its version, which it tells to be an old one."""
     params = manager.conn_params
-    handler = type(
-        "Handler",
-        (_OldServer,),
-        {"target": f"{params['host']}:{params['port']}", "version": client.command("SELECT version()")},
-    )
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as front:
-        threading.Thread(target=front.serve_forever, daemon=True).start()
-        yield front.server_address[1]
-        front.shutdown()
+    version = str(client.command("SELECT version()"))
+
+    def aged(request: front.Front) -> bool:
+        status, headers, data = request.relay()
+        old = "22.8.1.1".ljust(len(version), "1")[: len(version)]
+        return request.answer(status, headers, data.replace(version.encode(), old.encode()))
+
+    with front.running(f"{params['host']}:{params['port']}") as stub:
+        stub.on(aged)
+        yield stub.port
 
 
 def test_a_server_that_is_too_old(make: Make, old_server: int, client: Client, schema: str) -> None:
@@ -232,7 +191,7 @@ def test_a_wrong_password_in_meltano(project: Project) -> None:
     assert not (project.root / "out.txt").exists()
 
 
-def test_invalid_json_in_meltano(project: Project, make: Make) -> None:
+def test_c01_c03_invalid_json_in_meltano(project: Project, make: Make) -> None:
     """C01, C03: nothing is written, and no lock is left."""
     manager = make()
     manager.set(MeltanoState("a", None, A))

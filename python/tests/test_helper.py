@@ -248,6 +248,10 @@ def test_every_code_has_its_exception() -> None:
         (["meltano", "--log-level=debug", "el", "tap-a", "target-b"], "meltano el tap-a target-b"),
         (["meltano", "state", "set", "id", '{"secret": 1}'], "meltano state set"),
         (["meltano", "config", "set", "tap-a", "password", "hunter2"], "meltano config set"),
+        (["meltano", "run", "tap-a", "clickhouse://u:hunter2@h/d", "--x=hunter2"], "meltano run tap-a"),
+        (["/venv/meltano/__main__.py", "run", "tap-a"], "meltano run tap-a"),
+        (["-c", "clickhouse://u:hunter2@h/d"], "-c"),
+        (["/opt/etl.py", "hunter2"], "etl.py"),
         ([], "python"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_dead_process_frees_its_locks(manager: ClickhouseStateStoreManager, ur
     assert gone(helper, 2)
 
 
-def test_a_killed_helper_frees_its_locks_after_the_lease(uri: str, make: Make) -> None:
+def test_l01_a_killed_helper_frees_its_locks_after_the_lease(uri: str, make: Make) -> None:
     """Everything is killed: nobody can give anything back, so the lease has to end."""
     process = script(
         """
@@ -154,7 +154,7 @@ def test_a_waiter_gets_the_lock_when_it_is_free(manager: ClickhouseStateStoreMan
     process.communicate()
 
 
-def test_eight_threads_one_manager(manager: ClickhouseStateStoreManager) -> None:
+def test_n14_eight_threads_one_manager(manager: ClickhouseStateStoreManager) -> None:
     """N14: calls of several threads cross, and updates of one id exclude each other."""
     failures: list[Exception] = []
 
@@ -227,7 +227,7 @@ def test_a_lock_lost_unnoticed_fails_at_its_end(manager: ClickhouseStateStoreMan
         hold()
 
 
-def test_a_suspended_holder_writes_nothing(make: Make) -> None:
+def test_l05_l06_a_suspended_holder_writes_nothing(make: Make) -> None:
     """L05, L06: a holder that slept past its lease is refused, and does not remove its successor's lock."""
     sleeper, other = make(lock_timeout_seconds=1), make(lock_timeout_seconds=2)
 
@@ -278,7 +278,7 @@ asyncio.run(main())
     ],
     ids=["Ctrl-C", "SIGTERM in an event loop"],
 )
-def test_a_signal_ends_a_wait(
+def test_c08_a_signal_ends_a_wait(
     manager: ClickhouseStateStoreManager, uri: str, wait: str, signum: int, expected: str
 ) -> None:
     """C08: within 2 s, and whoever waits after it gets the lock."""

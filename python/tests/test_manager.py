@@ -266,7 +266,7 @@ def case(name: str) -> t.Any:
     "name",
     ["pg_log_based", "id_keys_and_scalars", "big_ints", "floats", "nulls", "file_path_keys"],
 )
-def test_payloads(manager: ClickhouseStateStoreManager, name: str) -> None:
+def test_s03_s04_s05_s06_s08_s12_payloads(manager: ClickhouseStateStoreManager, name: str) -> None:
     """S03, S04, S05, S06, S08, S12: nothing is rounded, dropped or reordered."""
     value = case(f"{name}.json")
     for half in ("partial_state", "completed_state"):
@@ -282,7 +282,7 @@ def test_nan_and_odd_texts(manager: ClickhouseStateStoreManager) -> None:
     assert manager.get("a") == state("a", {}, value)
 
 
-def test_an_empty_object_keeps_what_is_there(manager: ClickhouseStateStoreManager) -> None:
+def test_s09_an_empty_object_keeps_what_is_there(manager: ClickhouseStateStoreManager) -> None:
     """S09: an empty final STATE is complete to Meltano; no state at all is partial."""
     manager.update(state("a", None, A))
     manager.update(state("a", {}, {}))
@@ -291,7 +291,7 @@ def test_an_empty_object_keeps_what_is_there(manager: ClickhouseStateStoreManage
     assert manager.get("a") == state("a", {}, {"singer_state": {}})
 
 
-def test_a_double_encoded_cell(manager: ClickhouseStateStoreManager, client: Client) -> None:
+def test_s10_a_double_encoded_cell(manager: ClickhouseStateStoreManager, client: Client) -> None:
     """S10: named, and left as it is."""
     manager._ensure_tables()
     rows = [["bad", None, '"{\\"singer_state\\": {}}"'], ["good", None, json.dumps(A)]]
@@ -304,7 +304,7 @@ def test_a_double_encoded_cell(manager: ClickhouseStateStoreManager, client: Cli
     assert manager.get("bad") == state("bad", {}, A)
 
 
-def test_halves_that_do_not_fit_together(manager: ClickhouseStateStoreManager) -> None:
+def test_s13_halves_that_do_not_fit_together(manager: ClickhouseStateStoreManager) -> None:
     """S13: the same kind of failure as Meltano's own, but named; the row is kept."""
     stored = state("a", case("dict_partial_over_scalar.json"), case("scalar_completed.json"))
     manager.set(stored)
@@ -321,7 +321,7 @@ def test_halves_that_do_not_fit_together(manager: ClickhouseStateStoreManager) -
     assert manager.get("b") == state("b", {"bookmarks": {"s": "2020-01-01"}}, {})
 
 
-def test_partial_state_alone(manager: ClickhouseStateStoreManager, client: Client) -> None:
+def test_s14_partial_state_alone(manager: ClickhouseStateStoreManager, client: Client) -> None:
     """S14: a run that was interrupted before it ever finished."""
     manager.update(state("a", A))
     got = manager.get("a")
@@ -331,7 +331,7 @@ def test_partial_state_alone(manager: ClickhouseStateStoreManager, client: Clien
     assert manager.get("b") == state("b", {}, {})
 
 
-def test_merged_like_the_sdk_wants(manager: ClickhouseStateStoreManager) -> None:
+def test_s15_merged_like_the_sdk_wants(manager: ClickhouseStateStoreManager) -> None:
     """S15."""
     manager.update(state("a", None, case("sdk_partitions_completed.json")))
     manager.update(state("a", case("sdk_partitions_partial.json")))
@@ -340,7 +340,7 @@ def test_merged_like_the_sdk_wants(manager: ClickhouseStateStoreManager) -> None
     assert json.loads(got.json_merged()) == case("sdk_partitions_merged_expected.json")
 
 
-def test_odd_ids(manager: ClickhouseStateStoreManager) -> None:
+def test_i01_i02_i03_i05_odd_ids(manager: ClickhouseStateStoreManager) -> None:
     """I01, I02, I03: each id is its own, and a pattern means what fnmatch means."""
     ids = [*filter(None, case("state_ids.json")), "ends-with-\\"]
     manager.set_all(state(i, None, {"id": i}) for i in ids)
@@ -376,7 +376,7 @@ def test_halves_that_are_no_objects(manager: ClickhouseStateStoreManager, value:
     assert manager.get("a") is None
 
 
-def test_a_large_state(manager: ClickhouseStateStoreManager) -> None:
+def test_s01_n15_a_large_state(manager: ClickhouseStateStoreManager) -> None:
     """S01, N15: 100,000 partitions, 14 MB."""
     partitions = [
         {"context": {"account_id": f"{i:09}", "region": "eu-central-1"}, "replication_key_value": f"2024-01-01T{i}"}
@@ -407,7 +407,7 @@ def queries(manager: ClickhouseStateStoreManager, monkeypatch: pytest.MonkeyPatc
     return sent
 
 
-def test_a_list_takes_two_queries(manager: ClickhouseStateStoreManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c10_a_list_takes_two_queries(manager: ClickhouseStateStoreManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """C10: `meltano state list` asks for the ids, then for each state."""
     manager.set_all(state(f"s{i:04}", None, {"v": i}) for i in range(5000))
     sent = queries(manager, monkeypatch)

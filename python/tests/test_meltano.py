@@ -43,7 +43,7 @@ def test_state_commands(project: Project, manager: ClickhouseStateStoreManager) 
     assert manager.get_state_ids() == []
 
 
-def test_a_state_from_a_file(newest: Project, manager: ClickhouseStateStoreManager) -> None:
+def test_c01_c03_a_state_from_a_file(newest: Project, manager: ClickhouseStateStoreManager) -> None:
     (newest.root / "log_lines_then_json.txt").write_text(f"2024-01-01 [info] Reading\n{json.dumps(A)}\n")
     newest.run("state", "set", "--force", "a", "--input-file", "log_lines_then_json.txt", status=1)
     assert manager.get("a") is None
@@ -57,7 +57,7 @@ def test_edit(newest: Project, manager: ClickhouseStateStoreManager) -> None:
     assert manager.get("a") == MeltanoState("a", {}, {"singer_state": {"bookmarks": {"s": {"id": 9}}}})
 
 
-def test_export_and_import(newest: Project, manager: ClickhouseStateStoreManager) -> None:
+def test_c07_export_and_import(newest: Project, manager: ClickhouseStateStoreManager) -> None:
     """C07: halves that are missing or null are empty ones, and nothing is written of a file with a bad entry."""
     states = {
         "dev:tap-a-to-target-b": {"completed": A, "partial": {}},
@@ -127,7 +127,7 @@ def test_meltano_gives_every_setting(newest: Project, manager: ClickhouseStateSt
 
 
 @pytest.mark.timeout(60)
-def test_a_bookmark_that_is_not_saved_fails_the_run(project: Project, manager: ClickhouseStateStoreManager) -> None:
+def test_c09_a_bookmark_that_is_not_saved_fails_the_run(project: Project, manager: ClickhouseStateStoreManager) -> None:
     """C09: Meltano 3.7 goes on, and would end with status 0."""
     with manager.acquire_lock(RUN_ID):
         done = project.run(
@@ -164,7 +164,7 @@ def heard(process: subprocess.Popen[str], text: str) -> str:
     return said
 
 
-def test_ctrl_c_while_a_run_waits_for_a_lock(project: Project, manager: ClickhouseStateStoreManager) -> None:
+def test_c08_ctrl_c_while_a_run_waits_for_a_lock(project: Project, manager: ClickhouseStateStoreManager) -> None:
     """C08: within 2 s, though Meltano's event loop is what waits."""
     with manager.acquire_lock(RUN_ID):
         interrupted_at(project.start("run", "tap-rows", "target-rows"), "waiting for the lock")
@@ -179,7 +179,7 @@ def test_ctrl_c_while_the_first_read_cannot_connect(project: Project) -> None:
     interrupted_at(process, "waiting for ClickHouse")
 
 
-def test_a_killed_run_frees_its_id(newest: Project, manager: ClickhouseStateStoreManager) -> None:
+def test_l01_a_killed_run_frees_its_id(newest: Project, manager: ClickhouseStateStoreManager) -> None:
     """L01: SIGKILL, as from an out-of-memory killer."""
     manager.set(MeltanoState(RUN_ID, None, A))
     process = newest.start("run", "tap-rows", "target-rows", TAP_ROWS_STATES="3000")
