@@ -138,7 +138,7 @@ func (m Memory) latecomers(claims map[string]Claim, me string) map[string]bool {
 func (c *claimant) stepAside(ctx context.Context) error {
 	c.steppedAside = true
 	if c.abandon(ctx) != nil {
-		return nil // its row ends with the lease; waiting in its place is as good
+		return nil //nolint:nilerr // its row ends with the lease; waiting in its place is as good
 	}
 	for {
 		if err := c.wait(ctx, c.pause(0)); err != nil {
