@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -299,12 +300,12 @@ def test_secrets_are_in_no_traceback(server: str, tmp_path: pathlib.Path, how: s
         address += "?nonsense=1"
     (tmp_path / "password").write_text(CANARY)
     user = "u:cAnArY%25%23%2Fx" if how == "uri" else "u"
-    settings: dict[str, t.Any] = {
+    ways: dict[str, dict[str, t.Any]] = {
         "uri": {},
         "setting": {"password": CANARY},
         "file": {"password_file": str(tmp_path / "password")},
         "token": {"access_token": CANARY, "secure": True},
-    }[how]
+    }
     code = """
 import json
 try:
@@ -315,7 +316,7 @@ except Exception:
 m = ClickhouseStateStoreManager(lock_wait_seconds="0.1", **json.loads(sys.argv[1]))
 m.update(MeltanoState("a", None, {"v": 1}))
 """
-    done = script(code, json.dumps({"uri": f"clickhouse://{user}@{address}", **settings}))
+    done = script(code, json.dumps({"uri": f"clickhouse://{user}@{address}", **ways[how]}))
     assert done.returncode == 1
     assert done.stderr.count("Traceback") >= 2
     assert "cAnArY" not in done.stdout + done.stderr
