@@ -10,8 +10,19 @@ import (
 // *SyntaxError, *EncodingError or *KindError; it begins with what was found,
 // so that callers can put "state "a": " before it.
 func Check(text []byte) error {
-	_, err := parseObject(text)
-	return err
+	if err := checkUTF8(text); err != nil {
+		return err
+	}
+	p := newParser(text)
+	if p.dec.PeekKind() != '{' {
+		_, err := parseObject(text) // not an object: say what it is
+		return err
+	}
+	// No tree is built: states may be large, and each is checked on its way in and out.
+	if err := p.dec.SkipValue(); err != nil {
+		return syntaxError(text, err)
+	}
+	return p.end(object)
 }
 
 // Empty says whether a half holds nothing: absent, null, or an object without

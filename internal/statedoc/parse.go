@@ -20,11 +20,19 @@ func parse(src []byte) (*node, error) {
 	if err != nil {
 		return nil, syntaxError(src, err)
 	}
-	end := int(p.dec.InputOffset())
-	if rest := bytes.TrimLeft(src[end:], " \t\r\n"); len(rest) > 0 {
-		return nil, &SyntaxError{Place: placeOf(src, len(src)-len(rest)), Reason: "there is more text after the end of " + string(n.kind)}
+	if err := p.end(n.kind); err != nil {
+		return nil, err
 	}
 	return n, nil
+}
+
+// end fails when something other than white space comes after the value that was read.
+func (p *parser) end(of kind) error {
+	rest := bytes.TrimLeft(p.src[p.dec.InputOffset():], " \t\r\n")
+	if len(rest) == 0 {
+		return nil
+	}
+	return &SyntaxError{Place: placeOf(p.src, len(p.src)-len(rest)), Reason: "there is more text after the end of " + string(of)}
 }
 
 // parseObject reads a state, which is one JSON object.
