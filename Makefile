@@ -53,7 +53,7 @@ test-python: build engine .venv/ready .venv37/ready ## Run the tests of the add-
 	CHSTATE_MELTANO37="$(CURDIR)/.venv37/bin" .venv/bin/python -m pytest -q python/tests
 
 .PHONY: lint
-lint: lint-go lint-python ## Run the linters, and compile for every platform
+lint: lint-go lint-python audit ## Run the linters, and compile for every platform
 
 .PHONY: lint-go
 lint-go: $(GOLANGCI) engine-vet
@@ -67,8 +67,12 @@ lint-python: .venv/ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/shellcheck .ci/run demo/*.sh engine/*.sh
+	.venv/bin/shellcheck .ci/run .ci/audit demo/*.sh engine/*.sh
 	.venv/bin/yamllint --strict -d '{extends: relaxed, rules: {line-length: disable}}' examples .github
+
+.PHONY: audit
+audit: ## Look for known vulnerabilities in what is used; skipped with a line where no database is in reach
+	PYTHON=$(PYTHON) .ci/audit
 
 $(GOLANGCI):
 	mkdir -p bin/tools
