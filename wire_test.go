@@ -1,7 +1,6 @@
 package chstate_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,8 +30,8 @@ func proxied(t testing.TB) (chstate.Options, *faultproxy.Proxy) {
 }
 
 // logged gives options that log into a buffer.
-func logged(o chstate.Options) (chstate.Options, *bytes.Buffer) {
-	var b bytes.Buffer
+func logged(o chstate.Options) (chstate.Options, *chtest.Log) {
+	var b chtest.Log
 	o.Logger = slog.New(slog.NewTextHandler(&b, nil))
 	return o, &b
 }
@@ -153,7 +152,7 @@ func TestN11ConnectionsThatIdled(t *testing.T) {
 		must(t, s.Update(t.Context(), aState(i)))
 		wantState(t, s, "a", `{}`, fmt.Sprintf(`{"v":%d}`, i))
 	}
-	if log.Len() > 0 {
+	if len(log.String()) > 0 {
 		t.Errorf("logged: %s", log)
 	}
 }

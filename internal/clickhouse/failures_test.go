@@ -146,7 +146,7 @@ func TestLostAnswerIsTheSameWrite(t *testing.T) {
 func TestN11(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
-	var logged bytes.Buffer
+	var logged chtest.Log
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	cfg.RetryFor = 0 // no time for retrying at all
 	db := openWith(t, cfg)
@@ -163,7 +163,7 @@ func TestN11(t *testing.T) {
 			t.Fatalf("%d: %v", i, err)
 		}
 	}
-	if logged.Len() > 0 {
+	if len(logged.String()) > 0 {
 		t.Errorf("logged: %s", logged.String())
 	}
 }
@@ -174,7 +174,7 @@ func TestN02(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	cfg.ConnectTimeout = time.Second // bounds connecting, not answering
-	var logged bytes.Buffer
+	var logged chtest.Log
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	var slept atomic.Bool
 	w.On(func(_ http.ResponseWriter, r faultproxy.Request) bool {
@@ -197,7 +197,7 @@ func TestLongRetryIsToldOnce(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	cfg.RetryFor = 20 * time.Second
-	var logged bytes.Buffer
+	var logged chtest.Log
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	db := openWith(t, cfg)
 	if err := db.Warm(ctx); err != nil {
