@@ -32,6 +32,15 @@ that came meanwhile. That nothing is locked is no error.`,
 			if err != nil {
 				return err
 			}
+			if len(held) == 0 && *claim != "" {
+				// "lock show ID" lists the lock of the whole run as well.
+				if held, err = heldBy(ctx, s, chstate.RunKey(id), *claim); err != nil {
+					return err
+				}
+				if len(held) > 0 {
+					id = chstate.RunKey(id)
+				}
+			}
 			if len(held) == 0 && *claim == "" {
 				return a.nothingHeld(ctx, s, id)
 			}

@@ -68,6 +68,7 @@ type DB struct {
 	transport *http.Transport // nil for the native protocol
 
 	warming chan struct{} // holds one token while somebody warms
+	failure error         // of the newest attempt to warm; guarded by the token
 	server  atomic.Pointer[server]
 	left    leftOut
 }
@@ -129,17 +130,31 @@ func (db *DB) ready(ctx context.Context) (*server, error) {
 	if s := db.server.Load(); s != nil {
 		return s, nil
 	}
+	waited := false
 	select {
 	case db.warming <- struct{}{}:
-		defer func() { <-db.warming }()
-	case <-ctx.Done():
-		return nil, db.interrupted(ctx)
+	default:
+		waited = true
+		select {
+		case db.warming <- struct{}{}:
+		case <-ctx.Done():
+			return nil, db.interrupted(ctx)
+		}
 	}
+	defer func() { <-db.warming }()
 	if s := db.server.Load(); s != nil {
 		return s, nil
 	}
+	if waited && db.failure != nil {
+		// Whoever waited for the attempt that failed need not wait as long again.
+		return nil, db.failure
+	}
 	s, err := db.prepare(ctx)
+	db.failure = nil
 	if err != nil {
+		if ctx.Err() == nil {
+			db.failure = err
+		}
 		return nil, err
 	}
 	db.server.Store(s)

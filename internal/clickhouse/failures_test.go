@@ -351,3 +351,29 @@ func TestNobodyListens(t *testing.T) {
 	_, _, err = openWith(t, cfg).Get(ctxFor(t), "a")
 	wantKind(t, err, Connect, `"no-such-host.invalid"`)
 }
+
+// TestOneWaitForAll: who waits for a connection that then fails is not made to
+// wait as long again; a later call tries anew.
+func TestOneWaitForAll(t *testing.T) {
+	w, cfg := newWire(t)
+	cfg.RetryFor = 700 * time.Millisecond
+	w.On(faultproxy.Any(faultproxy.Status(503, "upstream unavailable")))
+	db := openWith(t, cfg)
+	first := make(chan error, 1)
+	start := time.Now()
+	go func() { first <- db.Warm(t.Context()) }()
+	time.Sleep(100 * time.Millisecond)
+	if err := db.Warm(t.Context()); err == nil {
+		t.Error("connected")
+	}
+	if err := <-first; err == nil {
+		t.Error("connected")
+	}
+	if took := time.Since(start); took > 2*cfg.RetryFor {
+		t.Errorf("two callers at once waited %s", took)
+	}
+	w.On(nil)
+	if err := db.Warm(t.Context()); err != nil {
+		t.Errorf("a later call: %v", err)
+	}
+}
