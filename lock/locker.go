@@ -94,8 +94,8 @@ type Locker struct {
 	closed bool
 	work   sync.WaitGroup // claims under way, watchdogs, leases that linger, sweeps
 
-	sweeping    turn        // one deletion at a time
-	sweepFailed atomic.Bool // some deletion did
+	sweeping    turn         // one deletion at a time
+	sweepFailed atomic.Int64 // when the last deletion failed, by Clock; 0 for none
 }
 
 // New gives a Locker on a log.

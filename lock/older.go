@@ -33,8 +33,11 @@ type Forgetter interface {
 }
 
 const (
-	// forgetTime bounds the deletion of a claim that is over.
-	forgetTime = 5 * time.Second
+	// forgetTime bounds the deletion of claims that are over: a mutation, which
+	// may stand in line behind others.
+	forgetTime = 30 * time.Second
+	// forgetPause is how long others' claims are left alone after one that failed.
+	forgetPause = 10 * time.Second
 	// Of every round of the server's clock newcomers of ours, where the older
 	// plugin waits too, get in line in the first part. What is left is enough
 	// for those in line to be served, and for an attempt of the older plugin,
@@ -57,8 +60,11 @@ func (l *Locker) sweep(key, claimID string, foreign bool) {
 // sweepOver deletes the claims that a look found to be over, where the older
 // plugin is waiting for the key.
 func (l *Locker) sweepOver(key string, d Decision) {
-	if len(d.Over) == 0 || len(l.sweeping) > 0 || l.sweepFailed.Load() {
-		return // nothing to do, or what is under way may do it, or it may not be done
+	if len(d.Over) == 0 || len(l.sweeping) > 0 {
+		return // nothing to do, or what is under way may do it
+	}
+	if at := l.sweepFailed.Load(); at != 0 && l.opts.Clock.Now()-time.Duration(at) < forgetPause {
+		return
 	}
 	if f, ok := l.log.(Forgetter); ok {
 		l.delete(f, key, d.Over...)
@@ -89,7 +95,7 @@ func (l *Locker) delete(f Forgetter, key string, claimIDs ...string) {
 			err = f.Forget(ctx, key, claimIDs...)
 		}
 		if err != nil {
-			if l.sweepFailed.CompareAndSwap(false, true) { // told once
+			if l.sweepFailed.Swap(int64(l.opts.Clock.Now())) == 0 { // told once
 				l.opts.Logger.Warn("claims that are over cannot be deleted; the older plugin waits until their rows are 300 s old",
 					"key", key, "error", err)
 			}

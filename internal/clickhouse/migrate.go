@@ -37,6 +37,9 @@ const sharedMark = "shared with the older plugin"
 // shorten it.)
 var abandoned = time.Minute
 
+// maxPasses bounds how often the swapped-out table is looked at again.
+const maxPasses = 40
+
 // migrationLimit bounds the wait for another process's migration.
 const migrationLimit = 2 * time.Minute
 
@@ -169,16 +172,25 @@ func (db *DB) swapLock(ctx context.Context, s *server) (swapped bool, copied map
 		// Somebody was faster; what was just made is not needed.
 		return false, nil, db.discard(ctx, s, n.replacement())
 	}
-	if copied, err = db.follow(ctx, now, n.lock, n.replacement(), nil); err != nil {
-		return false, nil, err
+	for range 2 { // the second time there is little left to copy, and so little time until the swap
+		if copied, err = db.follow(ctx, now, n.lock, n.replacement(), copied); err != nil {
+			return false, nil, err
+		}
 	}
+	swappedOut := n.replacement()
 	text = "EXCHANGE TABLES " + n.Lock() + " AND " + n.qualified(n.replacement()) + n.cluster
 	if s.engine != "Atomic" && s.engine != "Replicated" && s.engine != "Shared" {
-		text = "RENAME TABLE " + n.Lock() + " TO " + n.qualified(n.replaced()) + ", " +
+		swappedOut = n.replaced()
+		text = "RENAME TABLE " + n.Lock() + " TO " + n.qualified(swappedOut) + ", " +
 			n.qualified(n.replacement()) + " TO " + n.Lock() + n.cluster
 	}
-	err = db.execute(ctx, s, forDDL, statement{text: text})
-	return err == nil, copied, err
+	if err = db.execute(ctx, s, forDDL, statement{text: text}); err != nil {
+		return false, nil, err
+	}
+	// At once: a process of the older plugin whose row is not there when it
+	// looks, a second after it was stored, will not delete it in the new table.
+	copied, err = db.follow(ctx, s, swappedOut, n.lock, copied)
+	return true, copied, err
 }
 
 // finishMigration brings the new table in line with the swapped-out one, of
@@ -186,13 +198,15 @@ func (db *DB) swapLock(ctx context.Context, s *server) (swapped bool, copied map
 func (db *DB) finishMigration(ctx context.Context, s *server, name string, copied map[candidate]bool) error {
 	n := db.names
 	// What the older plugin had on its way when the tables were swapped still
-	// lands in the old one: look again after a moment.
-	for i := range 2 {
-		if i > 0 {
+	// lands in the old one: look again after a moment, and as long as DELETEs
+	// are at work.
+	for pass, busy := 0, true; pass < 2 || busy && pass < maxPasses; pass++ {
+		if pass > 0 {
 			if err := db.pause(ctx, 250*time.Millisecond); err != nil {
 				return err
 			}
 		}
+		busy = db.mutating(ctx, s, name)
 		var err error
 		if copied, err = db.follow(ctx, s, name, n.lock, copied); err != nil {
 			if gone(err) {

@@ -79,3 +79,13 @@ func (db *DB) follow(ctx context.Context, s *server, from, to string, copied map
 	}
 	return there, nil
 }
+
+// mutating says whether mutations of a table are at work, as far as this user may see.
+func (db *DB) mutating(ctx context.Context, s *server, table string) bool {
+	var v values
+	text := "SELECT count() FROM system.mutations WHERE database = " + v.text(db.names.schema) + " AND table = " + v.text(table) + " AND NOT is_done"
+	n, err := collect(ctx, db, s, forProbe, statement{text: text, args: v}, func(rows driver.Rows) (n uint64, err error) {
+		return n, rows.Scan(&n)
+	})
+	return err == nil && n[0] > 0
+}

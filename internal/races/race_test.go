@@ -1,0 +1,5 @@
+//go:build race && unix
+
+package races
+
+func init() { raceDetector = true }
