@@ -212,6 +212,10 @@ func (d doctor) tables(o clickhouse.Overview) []Finding {
 		out = append(out, ok("tables", "the lock table has the older plugin's layout").
 			because(Warn, "the first use replaces it, `chstate init` does so now; processes of the older plugin go on working"))
 	}
+	if o.Older {
+		out = append(out, ok("tables", "the lock table was the older plugin's: claims that are over are deleted from it, for that plugin's sake; "+
+			"when nobody uses it any more, ALTER TABLE `%s`.`%s_lock` MODIFY COMMENT '' ends that", d.s.opts.Schema, d.s.opts.Table))
+	}
 	if db := d.s.opts.Database; db != "" && db != d.s.opts.Schema {
 		out = append(out, ok("tables", "they are in the schema %s; the database %s of the settings is only named, as it always was", d.s.opts.Schema, db))
 	}

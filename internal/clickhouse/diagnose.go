@@ -69,6 +69,7 @@ type Overview struct {
 	Tables    []TableInfo
 	Replaced  bool   // the lock table has the older plugin's layout, and is replaced at the first use
 	Keeper    bool   // the lock's log is in Keeper
+	Older     bool   // the lock table was the older plugin's, and may be used by it still
 	Shared    bool   // the tables are ClickHouse Cloud's
 	Replicas  bool   // the tables are replicated
 	ReadOnly  string // the setting readonly, "0" where all may be changed
@@ -97,6 +98,9 @@ func (db *DB) Overview(ctx context.Context) (Overview, error) {
 	}
 	if cells := s.tables[db.names.cells()]; cells != nil && cells.engine == "KeeperMap" {
 		o.Keeper = db.cfg.LockStrategy == strategyKeeper || db.cfg.LockStrategy == strategyAuto
+	}
+	if t := s.tables[db.names.lock]; t != nil {
+		o.Older = strings.HasPrefix(t.comment, sharedMark)
 	}
 	for _, want := range db.wanted() {
 		info := TableInfo{Name: db.names.plain(want.name)}

@@ -31,6 +31,7 @@ func open(t *testing.T, conf setup) *chstate.Store {
 // Twenty wait for one id: they are served in the order of their arrival, and
 // nearly all the time somebody holds.
 func TestTwentyWaiters(t *testing.T) {
+	t.Parallel()
 	const waiters, hold = 20, 400 * time.Millisecond
 	conf := setupFor(t, chtest.Target(t))
 	first := open(t, conf)
