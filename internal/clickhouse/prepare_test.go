@@ -316,3 +316,23 @@ func probeText(version string) []byte {
 	}
 	return out
 }
+
+// TestTornLook: a look that others' DDL came into the middle of is no look.
+func TestTornLook(t *testing.T) {
+	db := open(t)
+	whole := func() *table { return &table{engine: "ReplacingMergeTree", columns: map[string]string{"state_id": "String"}} }
+	for name, c := range map[string]struct {
+		change func(*table)
+		torn   bool
+	}{
+		"whole":                   {func(*table) {}, false},
+		"columns without a table": {func(t *table) { t.engine = "" }, true},
+		"a table without columns": {func(t *table) { t.columns = nil }, true},
+	} {
+		history := whole()
+		c.change(history)
+		if got := db.torn(&server{tables: map[string]*table{db.names.state: whole(), db.names.history: history}}); got != c.torn {
+			t.Errorf("%s: torn is %v", name, got)
+		}
+	}
+}

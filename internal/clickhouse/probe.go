@@ -56,8 +56,8 @@ func (s *server) shared() bool {
 
 func (s *server) cloud() bool { return s.known["cloud_mode"].value == "1" }
 
-// tornTries bounds how often a look is repeated that was in the middle of a
-// migration: what seems so for longer is a table of somebody's own making.
+// tornTries bounds how often a look is repeated that others' DDL came into the
+// middle of: what seems so for longer is a table of somebody's own making.
 const tornTries = 5
 
 // probe learns in one statement all that is needed of the server.
@@ -73,9 +73,15 @@ func (db *DB) probe(ctx context.Context) (*server, error) {
 	}
 }
 
-// torn says that the tables changed their names while they were looked at, so
-// that the columns are of one and the keys of another.
+// torn says that tables were made, or changed their names, while they were
+// looked at: there are columns of no table or a table without columns, or the
+// columns are of one and the keys of another.
 func (db *DB) torn(s *server) bool {
+	for _, t := range s.tables {
+		if (t.engine == "") != (len(t.columns) == 0) {
+			return true
+		}
+	}
 	for _, name := range []string{db.names.lock, db.names.replacement(), db.names.replaced()} {
 		t := s.tables[name]
 		if t != nil && t.columns["lock_id"] != "" && (t.sortingKey == "state_id") == (t.columns["seq"] != "") {
