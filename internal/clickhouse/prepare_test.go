@@ -320,7 +320,9 @@ func probeText(version string) []byte {
 // TestTornLook: a look that others' DDL came into the middle of is no look.
 func TestTornLook(t *testing.T) {
 	db := open(t)
-	whole := func() *table { return &table{engine: "ReplacingMergeTree", columns: map[string]string{"state_id": "String"}} }
+	whole := func() *table {
+		return &table{engine: "ReplacingMergeTree", columns: map[string]string{"state_id": "String"}}
+	}
 	for name, c := range map[string]struct {
 		change func(*table)
 		torn   bool
