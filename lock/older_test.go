@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,22 +127,24 @@ func TestOlderPluginAndOursTakeTurns(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				const rounds = 8
 				var ours, theirs sync.WaitGroup
-				inside, sum, turns := 0, 0, 0
-				done := false
+				// The lock under test is what keeps them apart; the race
+				// detector does not know it, so each step is atomic by itself.
+				var inside, sum, turns atomic.Int64
+				var done atomic.Bool
 				hold := func() {
-					if inside++; inside != 1 {
-						t.Errorf("%d hold at once", inside)
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d hold at once", n)
 					}
-					seen := sum
+					seen := sum.Load()
 					time.Sleep(30 * time.Millisecond)
-					sum = seen + 1
-					inside--
-					turns++
+					sum.Store(seen + 1)
+					inside.Add(-1)
+					turns.Add(1)
 				}
 				for range c.ours {
 					l, _ := w.sharingProcess(false, func(o *lock.Options) { o.Linger = time.Second })
 					ours.Go(func() {
-						for n := 0; n < rounds || !done; n++ {
+						for n := 0; n < rounds || !done.Load(); n++ {
 							h := w.acquire(l)
 							hold()
 							h.Release()
@@ -166,10 +169,10 @@ func TestOlderPluginAndOursTakeTurns(t *testing.T) {
 					})
 				}
 				theirs.Wait()
-				done = true
+				done.Store(true)
 				ours.Wait()
-				if sum != turns {
-					t.Errorf("counted to %d in %d turns", sum, turns)
+				if sum.Load() != turns.Load() {
+					t.Errorf("counted to %d in %d turns", sum.Load(), turns.Load())
 				}
 			})
 		})
