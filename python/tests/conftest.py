@@ -26,6 +26,11 @@ ROOT = pathlib.Path(__file__).parents[2]
 CASES = ROOT / "testdata" / "cases"
 PLUGINS = pathlib.Path(__file__).parent / "plugins"
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts its background jobs so, and they hand it on: then no
+    # program under test could be interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
