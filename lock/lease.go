@@ -265,12 +265,14 @@ func (h *lease) release() {
 		return
 	}
 	h.l.rules.Emit(lockrules.Event{Kind: lockrules.Ended, ID: h.id})
+	h.l.giving.Add(1)
 	h.l.forget(h)
 	ctx, cancel := context.WithTimeout(context.Background(), min(tombstoneTime, h.l.opts.Lease))
 	defer cancel()
 	for {
 		err := h.l.log.Append(ctx, h.key, rec)
 		if err == nil {
+			h.l.giving.Add(-1)
 			if !unsure {
 				h.l.sweep(h.key, h.id, foreign)
 			}
