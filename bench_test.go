@@ -86,7 +86,7 @@ func floor(b *testing.B, o chstate.Options) func(context.Context) {
 		{Name: "state_id", Type: "String"}, {Name: "partial_state", Type: "Nullable(String)"},
 		{Name: "completed_state", Type: "Nullable(String)"}, {Name: "updated_at", Type: "DateTime64(3)"},
 	}
-	if s := open(b, o); s.Warm(b.Context()) != nil {
+	if s := open(b, o); s.Prepare(b.Context()) != nil {
 		b.Fatal("no tables")
 	}
 	statement := fmt.Sprintf("INSERT INTO `%s`.state (state_id, partial_state, completed_state, updated_at)", o.Schema)

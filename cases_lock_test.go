@@ -25,7 +25,7 @@ func TestL05StoppedBetweenLookAndClaim(t *testing.T) {
 	quick.Host, quick.Port, quick.Secure = srv.Host, srv.Port, srv.Secure
 	slow.Lock.Lease, quick.Lock.Lease = 2*time.Second, 2*time.Second
 	stopped, other := open(t, slow), open(t, quick)
-	must(t, stopped.Warm(t.Context()))
+	must(t, stopped.Prepare(t.Context()))
 	p.On(faultproxy.When("INSERT", faultproxy.Times(1, faultproxy.Delay(3*time.Second, nil)), "_lock"))
 	got := make(chan *chstate.Hold, 1)
 	go func() {

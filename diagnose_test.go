@@ -102,10 +102,10 @@ func TestDiagnoseUnreachable(t *testing.T) {
 func TestDiagnoseSeveralServers(t *testing.T) {
 	o := options(t)
 	second := chtest.Start(t, chtest.Options{})
-	must(t, open(t, o).Warm(t.Context()))
+	must(t, open(t, o).Prepare(t.Context()))
 	other := o
 	other.Host, other.Port, other.User, other.Password = second.Host, second.Port, second.User, second.Password
-	must(t, open(t, other).Warm(t.Context()))
+	must(t, open(t, other).Prepare(t.Context()))
 
 	behind := []string{fmt.Sprintf("%s:%d", o.Host, o.Port), fmt.Sprintf("%s:%d", other.Host, other.Port)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

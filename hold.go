@@ -25,7 +25,7 @@ func (s *Store) Lock(ctx context.Context, id string) (*Hold, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	if err := s.db.Warm(ctx); err != nil { // connecting must not use up the lease
+	if err := s.db.Prepare(ctx); err != nil { // connecting must not use up the lease
 		return nil, s.wrap(err, "lock state %q", id)
 	}
 	l, err := s.locker.Acquire(ctx, id)

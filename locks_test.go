@@ -62,7 +62,7 @@ func TestForeignClaim(t *testing.T) {
 	o := options(t)
 	o.Lock.Wait = 300 * time.Millisecond
 	s := open(t, o)
-	must(t, s.Warm(t.Context()))
+	must(t, s.Prepare(t.Context()))
 	claim := func() {
 		chtest.SQL(t, fmt.Sprintf("INSERT INTO `%s`.state_lock (state_id, lock_id) VALUES ('p', '0b7f2c1e-0000-4000-8000-000000000000')", o.Schema))
 	}

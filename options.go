@@ -42,7 +42,7 @@ type Options struct {
 	// Schema (default "meltano") and Table (default "state") name the tables:
 	// <schema>.<table>, <table>_lock and <table>_history.
 	Schema, Table string
-	// CreateTables is "auto" (default: what is missing is made at first use) or "never" (no DDL is sent).
+	// CreateTables is "auto" (default: what is missing is made by the first write) or "never" (no DDL is sent).
 	CreateTables string
 	// Cluster adds ON CLUSTER to DDL; Engine overrides the tables' engine name.
 	Cluster, Engine string

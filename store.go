@@ -56,14 +56,20 @@ func Open(_ context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Warm connects and looks at the tables, so that the next call need not. Its
-// error, if any, will come again from that call.
+// Warm connects and looks at the tables, so that the next call need not; it
+// makes none. Its error, if any, will come again from that call.
 func (s *Store) Warm(ctx context.Context) error {
 	return s.wrap(s.db.Warm(ctx), "connect")
 }
 
+// Prepare makes the tables that are missing, where Options.CreateTables lets
+// it. The first call that writes does so, too; reading makes none.
+func (s *Store) Prepare(ctx context.Context) error {
+	return s.wrap(s.db.Prepare(ctx), "prepare the tables")
+}
+
 // Get reads one state, without a lock: the last one acknowledged. It fails
-// with ErrNoState when there is none, and with ErrCorrupt when what is stored is not a state.
+// with ErrNoState when there is none, be it for want of a table, and with ErrCorrupt when what is stored is not a state.
 func (s *Store) Get(ctx context.Context, id string) (State, error) {
 	row, err := s.get(ctx, id)
 	if err != nil {

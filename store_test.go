@@ -289,7 +289,7 @@ func TestR04FutureRow(t *testing.T) {
 		t.Run(write.name, func(t *testing.T) {
 			o := options(t)
 			s := open(t, o)
-			must(t, s.Warm(t.Context()))
+			must(t, s.Prepare(t.Context()))
 			chtest.SQL(t, fmt.Sprintf("INSERT INTO `%s`.state VALUES ('f', NULL, '{\"old\":1}', toDateTime64('2030-01-01 00:00:00', 3))", o.Schema))
 			for i := range 3 {
 				want := fmt.Sprintf(`{"new":%d}`, i)
@@ -310,7 +310,7 @@ func TestR04FutureRow(t *testing.T) {
 func TestS10S14StoredByOthers(t *testing.T) {
 	o := options(t)
 	s := open(t, o)
-	must(t, s.Warm(t.Context()))
+	must(t, s.Prepare(t.Context()))
 	chtest.SQL(t, fmt.Sprintf("INSERT INTO `%s`.state VALUES ('null', NULL, NULL, now64(3)), ('empty', '', '', now64(3)), ('twice', NULL, '\"{\\\\\"a\\\\\":1}\"', now64(3))", o.Schema))
 	wantState(t, s, "null", `{}`, `{}`)
 	wantState(t, s, "empty", `{}`, `{}`)

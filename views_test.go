@@ -48,7 +48,7 @@ func TestViews(t *testing.T) {
 func TestViewsSpareTables(t *testing.T) {
 	o := options(t)
 	s := open(t, o)
-	must(t, s.Warm(t.Context()))
+	must(t, s.Prepare(t.Context()))
 	chtest.SQL(t, fmt.Sprintf("CREATE TABLE %s.state_current (x UInt8) ENGINE = MergeTree ORDER BY x", o.Schema))
 	chtest.SQL(t, fmt.Sprintf("INSERT INTO %s.state_current VALUES (7)", o.Schema))
 	if err := s.MakeViews(t.Context()); !errors.Is(err, chstate.ErrServer) || !strings.Contains(err.Error(), "is no view") {

@@ -145,7 +145,7 @@ func TestN11ConnectionsThatIdled(t *testing.T) {
 	o, log := logged(o)
 	o.Lock.Linger = -1 // no renewal between the updates
 	s := open(t, o)
-	must(t, s.Warm(t.Context()))
+	must(t, s.Prepare(t.Context()))
 	p.On(faultproxy.Idle(200 * time.Millisecond))
 	for i := range 4 {
 		time.Sleep(400 * time.Millisecond)

@@ -91,7 +91,7 @@ func (b *bench) store(schema string, change func(*chstate.Options)) *chstate.Sto
 	}
 	s, err := chstate.Open(b.ctx, o)
 	check(err)
-	check(s.Warm(b.ctx))
+	check(s.Prepare(b.ctx))
 	return s
 }
 

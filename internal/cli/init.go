@@ -17,7 +17,7 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Make the tables, or print their SQL",
 		Long: `Make what is missing of the database and the tables. Every other command does so at
-its first use, too; this one is for doing it at a chosen time, or with another login.
+the first write, too; this one is for doing it at a chosen time, or with another login.
 --print-sql connects to nothing: it prints the statements, GRANTs included, for an
 administrator to run. --views adds two views for SQL and dashboards: <table>_current,
 the states, and <table>_bookmarks, a row for each stream (state_id, stream,
@@ -48,7 +48,7 @@ replication_key, value, updated_at).`,
 			return err
 		}
 		return a.withStore(ctx, "init", func(s *chstate.Store) error {
-			if err := s.Warm(ctx); err != nil {
+			if err := s.Prepare(ctx); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.stderr, "The tables are ready.")

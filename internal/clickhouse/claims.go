@@ -14,6 +14,13 @@ type Locked struct {
 
 // Claims reads the whole log, released claims and all, ordered by state id.
 func (db *DB) Claims(ctx context.Context) ([]Locked, error) {
+	if db.server.Load() == nil {
+		// Nobody has a lock where there is no table for it, and none is made for a look.
+		s, err := db.survey(ctx)
+		if err != nil || s.tables[db.names.lock] == nil && s.tables[db.names.cells()] == nil && db.cfg.CreateTables {
+			return nil, err
+		}
+	}
 	s, err := db.ready(ctx)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func replicas(t *testing.T, strategy string) [2]*DB {
 	cfg := testConfig(chtest.Target(t), chtest.Schema(t))
 	cfg.Cluster, cfg.LockStrategy, cfg.RetryFor = cluster, strategy, 30*time.Second
 	one := openWith(t, cfg)
-	check(t, one.Warm(t.Context()))
+	check(t, one.Prepare(t.Context()))
 	cfg.Host = u.Hostname()
 	cfg.Port, err = strconv.Atoi(u.Port())
 	check(t, err)

@@ -71,6 +71,8 @@ type DB struct {
 	failure error         // of the newest attempt to warm; guarded by the token
 	server  atomic.Pointer[server]
 	left    leftOut
+
+	toldMissing atomic.Bool // that there is no table to read from
 }
 
 // Open checks the configuration, the files of TLS included. It does not connect.
@@ -117,16 +119,33 @@ func (c Config) address() string {
 	return net.JoinHostPort(strings.Trim(c.Host, "[]"), strconv.Itoa(c.Port))
 }
 
-// Warm connects, looks at the server's version, settings and tables, and makes
-// the tables that are missing where that is allowed. It does so once; a
-// failure is tried again by the next call. Every other method calls it.
-func (db *DB) Warm(ctx context.Context) error {
+// Prepare connects, looks at the server's version, settings and tables, and
+// makes the tables that are missing where that is allowed. It does so once; a
+// failure is tried again by the next call. Every method that writes calls it.
+func (db *DB) Prepare(ctx context.Context) error {
 	_, err := db.ready(ctx)
 	return err
 }
 
-// ready is Warm for those who need what it found.
-func (db *DB) ready(ctx context.Context) (*server, error) {
+// Warm is Prepare, save that it makes and changes nothing: where something has
+// to be made, that is left to the first call that needs it.
+func (db *DB) Warm(ctx context.Context) error {
+	_, err := db.once(ctx, func(ctx context.Context) (*server, error) {
+		s, err := db.survey(ctx)
+		if err != nil || db.halfMigrated(s) || db.adopt(s) != nil {
+			return nil, err
+		}
+		return s, nil
+	})
+	return err
+}
+
+// ready is Prepare for those who need what it found.
+func (db *DB) ready(ctx context.Context) (*server, error) { return db.once(ctx, db.prepare) }
+
+// once gives what was found of the server, or has look find it: one caller at a
+// time does, the others wait for it.
+func (db *DB) once(ctx context.Context, look func(context.Context) (*server, error)) (*server, error) {
 	if s := db.server.Load(); s != nil {
 		return s, nil
 	}
@@ -149,7 +168,7 @@ func (db *DB) ready(ctx context.Context) (*server, error) {
 		// Whoever waited for the attempt that failed need not wait as long again.
 		return nil, db.failure
 	}
-	s, err := db.prepare(ctx)
+	s, err := look(ctx)
 	db.failure = nil
 	if err != nil {
 		if ctx.Err() == nil {
@@ -157,7 +176,9 @@ func (db *DB) ready(ctx context.Context) (*server, error) {
 		}
 		return nil, err
 	}
-	db.server.Store(s)
+	if s != nil {
+		db.server.Store(s)
+	}
 	return s, nil
 }
 

@@ -15,7 +15,7 @@ import (
 // waited for in vain.)
 func TestDeletesBesideOthers(t *testing.T) {
 	ctx, db := ctxFor(t), open(t)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	const workers, rounds = 2, 8

@@ -92,7 +92,7 @@ func (db *DB) Overview(ctx context.Context) (Overview, error) {
 	}
 	s.state = s.tables[db.names.state]
 	o := Overview{
-		Version: s.version, TooOld: db.checkVersion(s), Cloud: s.cloud(), Schema: s.engine != "",
+		Version: s.version, TooOld: db.checkVersion(s.version), Cloud: s.cloud(), Schema: s.engine != "",
 		Replaced: oldLockLayout(s.tables[db.names.lock]), Shared: s.shared(), Replicas: s.replicated(),
 		ReadOnly: s.known["readonly"].value, StateName: db.names.plain(db.names.state),
 	}

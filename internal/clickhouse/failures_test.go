@@ -59,7 +59,7 @@ func TestN16(t *testing.T) {
 			w, cfg := newWire(t)
 			cfg.RetryFor = time.Second
 			db := openWith(t, cfg)
-			if err := db.Warm(ctx); err != nil {
+			if err := db.Prepare(ctx); err != nil {
 				t.Fatal(err)
 			}
 			var left atomic.Int32 // how many requests fail from here on; all when negative
@@ -107,7 +107,7 @@ func TestLostAnswerIsTheSameWrite(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	db := openWith(t, cfg)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	var once sync.Once
@@ -150,7 +150,7 @@ func TestN11(t *testing.T) {
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	cfg.RetryFor = 0 // no time for retrying at all
 	db := openWith(t, cfg)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -175,14 +175,19 @@ func TestN02(t *testing.T) {
 	w, cfg := newWire(t)
 	cfg.ConnectTimeout = time.Second // bounds connecting, not answering
 	var logged chtest.Log
-	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	var slept atomic.Bool
+	slept.Store(true)
 	w.On(func(_ http.ResponseWriter, r faultproxy.Request) bool {
 		if r.Kind() == "hello" && slept.CompareAndSwap(false, true) {
 			time.Sleep(noticeAfter + time.Second)
 		}
 		return false
 	})
+	if err := openWith(t, cfg).Prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	slept.Store(false)
+	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	db := openWith(t, cfg)
 	if _, _, err := db.Get(ctx, "a"); err != nil {
 		t.Fatal(err)
@@ -200,7 +205,7 @@ func TestLongRetryIsToldOnce(t *testing.T) {
 	var logged chtest.Log
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	db := openWith(t, cfg)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(3500 * time.Millisecond)
@@ -220,7 +225,7 @@ func TestTheContextBoundsRetries(t *testing.T) {
 	w, cfg := newWire(t)
 	cfg.RetryFor = time.Hour
 	db := openWith(t, cfg)
-	if err := db.Warm(ctxFor(t)); err != nil {
+	if err := db.Prepare(ctxFor(t)); err != nil {
 		t.Fatal(err)
 	}
 	w.On(func(out http.ResponseWriter, _ faultproxy.Request) bool {
@@ -361,9 +366,9 @@ func TestOneWaitForAll(t *testing.T) {
 	db := openWith(t, cfg)
 	first := make(chan error, 1)
 	start := time.Now()
-	go func() { first <- db.Warm(t.Context()) }()
+	go func() { first <- db.Prepare(t.Context()) }()
 	time.Sleep(100 * time.Millisecond)
-	if err := db.Warm(t.Context()); err == nil {
+	if err := db.Prepare(t.Context()); err == nil {
 		t.Error("connected")
 	}
 	if err := <-first; err == nil {
@@ -373,7 +378,7 @@ func TestOneWaitForAll(t *testing.T) {
 		t.Errorf("two callers at once waited %s", took)
 	}
 	w.On(nil)
-	if err := db.Warm(t.Context()); err != nil {
+	if err := db.Prepare(t.Context()); err != nil {
 		t.Errorf("a later call: %v", err)
 	}
 }

@@ -119,7 +119,7 @@ func TestR09(t *testing.T) {
 // TestR10: a projection either does no harm to deletes, or is named.
 func TestR10(t *testing.T) {
 	ctx, db := ctxFor(t), open(t)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := chtest.Target(t).Do("ALTER TABLE " + db.names.State() + " ADD PROJECTION p (SELECT state_id, count() GROUP BY state_id)"); err != nil {
@@ -240,7 +240,7 @@ func TestN15(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	db := openWith(t, cfg)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for i, size := range []int{3 << 20, 14 << 20} {

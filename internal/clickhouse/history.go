@@ -34,17 +34,13 @@ func (db *DB) Archived(ctx context.Context, id string) iter.Seq2[Archived, error
 }
 
 func (db *DB) archived(ctx context.Context, id string) ([]Archived, error) {
-	if err := checkIDs(id); err != nil {
-		return nil, err
-	}
-	s, err := db.ready(ctx)
-	if err != nil || !s.history {
+	if err := checkIDs(id); err != nil || db.cfg.HistoryDays == 0 {
 		return nil, err
 	}
 	var v values
 	text := "SELECT " + rowColumns + ", toUnixTimestamp64Milli(archived_at), archived_by, reason FROM " + db.names.History() +
 		" FINAL WHERE state_id = " + v.text(id) + " ORDER BY updated_at DESC"
-	return collect(ctx, db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (Archived, error) {
+	scan := func(rows driver.Rows) (Archived, error) {
 		var (
 			a                  Archived
 			partial, completed *string
@@ -54,7 +50,13 @@ func (db *DB) archived(ctx context.Context, id string) ([]Archived, error) {
 		a.Partial, a.Completed = half(partial), half(completed)
 		a.UpdatedAt, a.At = lock.Millis(version), lock.Millis(at)
 		return a, err
+	}
+	var found []Archived
+	err := db.read(ctx, db.names.history, func(ctx context.Context, s *server) (err error) {
+		found, err = collect(ctx, db, s, forRead, statement{text: text, args: v}, scan)
+		return err
 	})
+	return found, err
 }
 
 // Prune deletes what was archived before a moment and gives the number of

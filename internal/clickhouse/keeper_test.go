@@ -126,12 +126,12 @@ func testKeeperGone(t *testing.T, keeper *chtest.Keeper, db *DB) {
 func TestKeeperWithoutKeeper(t *testing.T) {
 	cfg := testConfig(chtest.Target(t), chtest.Schema(t))
 	cfg.LockStrategy = strategyKeeper
-	err := openWith(t, cfg).Warm(t.Context())
+	err := openWith(t, cfg).Prepare(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "lock_strategy=table") {
 		t.Errorf("got %v", err)
 	}
 	cfg.LockStrategy = strategyAuto // an ordinary server: an ordinary table
-	check(t, openWith(t, cfg).Warm(t.Context()))
+	check(t, openWith(t, cfg).Prepare(t.Context()))
 }
 
 // TestCell is the cell alone: what stands, what goes, and that ceilings never fall.

@@ -69,7 +69,7 @@ func TestLockLog(t *testing.T) {
 // lives for 300 s.
 func TestRowsOfTheOlderPlugin(t *testing.T) {
 	ctx, db := ctxFor(t), open(t)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	sqlOn(t, db, "INSERT INTO "+db.names.Lock()+" (state_id, lock_id) VALUES ('a', 'f1f7-uuid')")
@@ -116,7 +116,7 @@ func TestRoundTrips(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	first := openWith(t, cfg)
-	if err := first.Warm(ctx); err != nil {
+	if err := first.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := w.Kinds(), "hello probe CREATE CREATE CREATE CREATE probe"; got != want {
@@ -127,14 +127,14 @@ func TestRoundTrips(t *testing.T) {
 	for id, err := range db.IDs(ctx, "") {
 		t.Fatal("not empty", id, err)
 	}
-	if got, want := w.Kinds(), "hello probe SELECT"; got != want {
+	if got, want := w.Kinds(), "hello SELECT"; got != want {
 		t.Errorf("a list sends %q, want %q", got, want)
 	}
 	for _, c := range []struct {
 		name, want string
 		call       func() error
 	}{
-		{"append", "INSERT", func() error { return db.LockLog().Append(ctx, "a", lockRec(1)) }},
+		{"append, the first that writes", "probe INSERT", func() error { return db.LockLog().Append(ctx, "a", lockRec(1)) }},
 		{"read", "SELECT", func() error { _, err := db.LockLog().Read(ctx, "a"); return err }},
 		{"insert", "INSERT", func() error { return db.Insert(ctx, Row{ID: "a", UpdatedAt: 1}, Row{ID: "b", UpdatedAt: 1}) }},
 		{"get", "SELECT", func() error { _, _, err := db.Get(ctx, "a"); return err }},

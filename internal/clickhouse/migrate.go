@@ -52,23 +52,20 @@ func oldLockLayout(t *table) bool {
 }
 
 // Migrate brings older tables up to date: it replaces a lock table in the
-// older plugin's layout. Warm does that too, where creating tables is allowed;
+// older plugin's layout. Prepare does that too, where creating tables is allowed;
 // Migrate does it whatever CreateTables says.
 func (db *DB) Migrate(ctx context.Context) error {
-	s, err := db.probe(ctx)
+	s, err := db.survey(ctx)
 	if err != nil {
-		return err
-	}
-	if err := db.checkVersion(s); err != nil {
 		return err
 	}
 	if _, err := db.replaceLock(ctx, s); err != nil {
 		return err
 	}
-	return db.Warm(ctx)
+	return db.Prepare(ctx)
 }
 
-// migrateLock is Migrate as a part of Warm.
+// migrateLock is Migrate as a part of Prepare.
 func (db *DB) migrateLock(ctx context.Context, s *server) (changed bool, err error) {
 	old := oldLockLayout(s.tables[db.names.lock])
 	if old && !db.cfg.CreateTables {
@@ -79,10 +76,16 @@ func (db *DB) migrateLock(ctx context.Context, s *server) (changed bool, err err
 			Advice: "let a user who may CREATE and DROP tables run `chstate init`",
 		}
 	}
-	if !old && (!db.cfg.CreateTables || (db.leftover(s) == nil && !db.unused(s))) {
+	if !old && !db.halfMigrated(s) {
 		return false, nil
 	}
 	return db.replaceLock(ctx, s)
+}
+
+// halfMigrated says that a migration is under way, or was left by one who died,
+// and is ours to see through.
+func (db *DB) halfMigrated(s *server) bool {
+	return db.cfg.CreateTables && (db.leftover(s) != nil || db.unused(s))
 }
 
 // unused says that a migrator died before it swapped the table that it had made.

@@ -73,7 +73,7 @@ func TestOlderLockTableIsReplaced(t *testing.T) {
 			chtest.SQL(t, "INSERT INTO "+n.Lock()+" (state_id, lock_id, locked_at) VALUES ('c', 'stale', now() - 400)")
 			chtest.SQL(t, "INSERT INTO "+n.State()+" (state_id, completed_state) VALUES ('a', '{}')")
 			db := openWith(t, cfg)
-			if err := db.Warm(ctxFor(t)); err != nil {
+			if err := db.Prepare(ctxFor(t)); err != nil {
 				t.Fatal(err)
 			}
 			checkMigrated(t, db)
@@ -129,7 +129,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 				return
 			}
 			defer db.Close()
-			if err := db.Warm(ctxFor(t)); err != nil {
+			if err := db.Prepare(ctxFor(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -138,7 +138,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	close(stop)
 	acknowledged := <-done
 	db := openWith(t, cfg)
-	if err := db.Warm(ctxFor(t)); err != nil {
+	if err := db.Prepare(ctxFor(t)); err != nil {
 		t.Fatal(err)
 	}
 	checkMigrated(t, db)
@@ -196,7 +196,7 @@ func TestMigratorsThatDied(t *testing.T) {
 				chtest.SQL(t, step(n))
 			}
 			db := openWith(t, cfg)
-			if err := db.Warm(ctxFor(t)); err != nil {
+			if err := db.Prepare(ctxFor(t)); err != nil {
 				t.Fatal(err)
 			}
 			if got := claims(t, db, "a"); got != "map[live:true]" {
@@ -204,7 +204,7 @@ func TestMigratorsThatDied(t *testing.T) {
 			}
 			time.Sleep(2*abandoned + 100*time.Millisecond) // ages are whole seconds
 			// What is still beside it goes with the next start.
-			if err := openWith(t, cfg).Warm(ctxFor(t)); err != nil {
+			if err := openWith(t, cfg).Prepare(ctxFor(t)); err != nil {
 				t.Fatal(err)
 			}
 			checkMigrated(t, db)
@@ -236,9 +236,9 @@ func TestASlowMigratorSwapsNothingTwice(t *testing.T) {
 		return false
 	})
 	done := make(chan error)
-	go func() { done <- slow.Warm(context.Background()) }()
+	go func() { done <- slow.Prepare(context.Background()) }()
 	<-arrived
-	if err := fast.Warm(ctxFor(t)); err != nil {
+	if err := fast.Prepare(ctxFor(t)); err != nil {
 		t.Fatal(err)
 	}
 	checkMigrated(t, fast)
@@ -254,7 +254,7 @@ func TestMigrationIsExplicitWhereTablesAreNotMade(t *testing.T) {
 	cfg.CreateTables = false
 	olderTables(t, cfg, "", "DateTime64(3)")
 	db := openWith(t, cfg)
-	wantKind(t, db.Warm(ctxFor(t)), Schema, "older plugin's", "create_tables is never", "chstate init")
+	wantKind(t, db.Prepare(ctxFor(t)), Schema, "older plugin's", "create_tables is never", "chstate init")
 	if got := w.Kinds(); strings.Contains(got, "CREATE") || strings.Contains(got, "DROP") {
 		t.Errorf("sent %s", got)
 	}
@@ -274,7 +274,7 @@ func TestRefusedMigrationNamesTheGrant(t *testing.T) {
 	w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
 		return r.Kind() == "CREATE" && exception(out, 497, "ACCESS_DENIED", "etl: Not enough privileges. To execute this query, it's necessary to have the grant CREATE TABLE ON m.state_lock__new")
 	})
-	wantKind(t, openWith(t, cfg).Warm(ctxFor(t)), Denied, "older plugin's lock table", "cannot be replaced", "GRANT CREATE TABLE ON m.state_lock__new")
+	wantKind(t, openWith(t, cfg).Prepare(ctxFor(t)), Denied, "older plugin's lock table", "cannot be replaced", "GRANT CREATE TABLE ON m.state_lock__new")
 }
 
 // TestAStrangeLockTable is neither the older plugin's nor ours.
@@ -283,5 +283,5 @@ func TestAStrangeLockTable(t *testing.T) {
 	chtest.SQL(t, "CREATE DATABASE "+quoteIdent(cfg.Schema))
 	n := cfg.names()
 	chtest.SQL(t, "CREATE TABLE "+n.Lock()+" (id String, owner String) ENGINE = MergeTree ORDER BY id")
-	wantKind(t, openWith(t, cfg).Warm(ctxFor(t)), Schema, cfg.Schema+".state_lock is not what it must be", "column lock_id (String) is missing")
+	wantKind(t, openWith(t, cfg).Prepare(ctxFor(t)), Schema, cfg.Schema+".state_lock is not what it must be", "column lock_id (String) is missing")
 }

@@ -5,26 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // prepare connects, looks, and makes what is missing.
 func (db *DB) prepare(ctx context.Context) (*server, error) {
-	// The first answer may take long without anything being wrong: an idle
-	// cloud service is started by it.
-	ctx = withOneNotice(ctx)
-	notice := time.AfterFunc(noticeAfter, func() {
-		if mayTell(ctx) {
-			db.log.Warn("waiting for ClickHouse to answer (a service that was idle takes up to a minute to start)", "server", db.Target())
-		}
-	})
-	defer notice.Stop()
-	s, err := db.probe(ctx)
-	notice.Stop()
+	s, err := db.survey(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if err := db.checkVersion(s); err != nil {
 		return nil, err
 	}
 	cells, err := db.createMissingCells(ctx, s) // before the lock table: it stands for the choice
@@ -60,13 +46,8 @@ func (db *DB) adopt(s *server) error {
 			}
 			return db.missing(want.name)
 		}
-		if wrong := want.layout.check(t); len(wrong) > 0 {
-			return &Error{
-				Kind:   Schema,
-				Target: db.Target(),
-				Reason: fmt.Sprintf("the table %s is not what it must be: %s", n.plain(want.name), strings.Join(wrong, "; ")),
-				Advice: fmt.Sprintf("name another table or schema, or RENAME that one and let it be made anew (`SHOW CREATE TABLE %s` shows it)", n.qualified(want.name)),
-			}
+		if err := db.checkLayout(want.name, t); err != nil {
+			return err
 		}
 		if want.name == n.history {
 			s.history = true
@@ -74,6 +55,25 @@ func (db *DB) adopt(s *server) error {
 	}
 	s.state = s.tables[n.state]
 	return db.adoptCells(s)
+}
+
+// checkLayout says what is wrong with a table of ours.
+func (db *DB) checkLayout(name string, t *table) error {
+	n := db.names
+	for _, want := range db.wanted() {
+		if want.name != name {
+			continue
+		}
+		if wrong := want.layout.check(t); len(wrong) > 0 {
+			return &Error{
+				Kind:   Schema,
+				Target: db.Target(),
+				Reason: fmt.Sprintf("the table %s is not what it must be: %s", n.plain(name), strings.Join(wrong, "; ")),
+				Advice: fmt.Sprintf("name another table or schema, or RENAME that one and let it be made anew (`SHOW CREATE TABLE %s` shows it)", n.qualified(name)),
+			}
+		}
+	}
+	return nil
 }
 
 type wanted struct {
@@ -109,9 +109,9 @@ func (db *DB) missing(name string) *Error {
 // oldest is the first version that everything here works with.
 var oldest = [2]int{23, 8}
 
-func (db *DB) checkVersion(s *server) error {
+func (db *DB) checkVersion(version string) error {
 	var got [2]int
-	for i, part := range strings.SplitN(s.version, ".", 3) {
+	for i, part := range strings.SplitN(version, ".", 3) {
 		if i < len(got) {
 			got[i], _ = strconv.Atoi(part)
 		}
@@ -122,7 +122,7 @@ func (db *DB) checkVersion(s *server) error {
 	return &Error{
 		Kind:   Version,
 		Target: db.Target(),
-		Reason: fmt.Sprintf("the server is ClickHouse %s; %d.%d or newer is needed", s.version, oldest[0], oldest[1]),
+		Reason: fmt.Sprintf("the server is ClickHouse %s; %d.%d or newer is needed", version, oldest[0], oldest[1]),
 		Advice: "upgrade the server",
 	}
 }

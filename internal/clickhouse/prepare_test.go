@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"strings"
@@ -51,7 +52,7 @@ func TestAnyNameIsATableName(t *testing.T) {
 
 func TestTheTablesAreAsDesigned(t *testing.T) {
 	ctx, db := ctxFor(t), open(t)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for table, want := range map[string][]string{
@@ -102,13 +103,13 @@ func TestCreateTablesNeverSendsNoDDL(t *testing.T) {
 	w, cfg := newWire(t)
 	cfg.CreateTables = false
 	db := openWith(t, cfg)
-	wantKind(t, db.Warm(ctx), Schema, db.Target(), cfg.Schema+".state does not exist", "chstate init --print-sql")
+	wantKind(t, db.Prepare(ctx), Schema, db.Target(), cfg.Schema+".state does not exist", "chstate init --print-sql")
 	if strings.Contains(w.Kinds(), "CREATE") {
 		t.Error("DDL was sent")
 	}
 	// The tables appear: the same store works.
 	makeTables(t, cfg)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	// Without the history's table there is no history, and that is said, not an error.
@@ -192,7 +193,7 @@ func TestN07(t *testing.T) {
 		w.On(func(out http.ResponseWriter, r faultproxy.Request) bool {
 			return r.Kind() == "CREATE" && exception(out, 497, "ACCESS_DENIED", c.message)
 		})
-		wantKind(t, openWith(t, cfg).Warm(ctx), Denied, "tables are missing", c.grant, "chstate init --print-sql")
+		wantKind(t, openWith(t, cfg).Prepare(ctx), Denied, "tables are missing", c.grant, "chstate init --print-sql")
 	}
 }
 
@@ -290,7 +291,7 @@ func TestOldServersAreRefused(t *testing.T) {
 			return true
 		})
 		cfg.CreateTables = false
-		err := openWith(t, cfg).Warm(context.Background())
+		err := openWith(t, cfg).Prepare(context.Background())
 		if ok {
 			wantKind(t, err, Schema, "does not exist") // past the version's check
 			continue
@@ -299,20 +300,29 @@ func TestOldServersAreRefused(t *testing.T) {
 	}
 }
 
-// probeText is the answer of a server that has nothing but a version: one
-// block in Native format.
+// probeText is the answer of a server that has nothing but a version.
 func probeText(version string) []byte {
-	columns := [6]string{"kind", "a", "b", "c", "d", "e"}
-	cells := [6]string{"server", version}
+	return nativeRow([]string{"kind", "a", "b", "c", "d", "e"}, []any{"server", version, "", "", "", ""})
+}
+
+// nativeRow is an answer of one row, one block in Native format. Its cells are
+// text or uint32.
+func nativeRow(columns []string, cells []any) []byte {
 	var out []byte
 	text := func(s string) { out = append(append(out, byte(len(s))), s...) }
 	// Block info, as for clients that name a protocol version.
-	out = append(out, 1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 6, 1)
-	for i := range columns {
-		text(columns[i])
-		text("String")
-		out = append(out, 0) // no custom serialization
-		text(cells[i])
+	out = append(out, 1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, byte(len(columns)), 1)
+	for i, name := range columns {
+		text(name)
+		switch cell := cells[i].(type) {
+		case string:
+			text("String")
+			out = append(out, 0) // no custom serialization
+			text(cell)
+		case uint32:
+			text("UInt32")
+			out = binary.LittleEndian.AppendUint32(append(out, 0), cell)
+		}
 	}
 	return out
 }

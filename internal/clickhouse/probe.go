@@ -19,6 +19,7 @@ type server struct {
 	state    *table             // after the tables are there
 	history  bool               // there is a history table, and it is to be filled
 	keeper   bool               // the lock's log is in Keeper
+	answered func()             // not nil: nothing was found, all is assumed
 }
 
 type setting struct {

@@ -196,8 +196,10 @@ func (db *DB) IDs(ctx context.Context, pattern string) iter.Seq2[string, error] 
 	return stream(ctx, db, source[string]{
 		statement: func(after string) statement {
 			var v values
-			text := "SELECT DISTINCT state_id FROM " + db.names.State() + where(patternCondition(&v, p), afterCondition(&v, after)) +
-				" ORDER BY state_id"
+			// The inner SELECT names all columns, which costs nothing, so that
+			// another table of that name is not taken for one without states.
+			text := "SELECT DISTINCT state_id FROM (SELECT " + rowColumns + " FROM " + db.names.State() +
+				where(patternCondition(&v, p), afterCondition(&v, after)) + ") ORDER BY state_id"
 			return statement{text: text, args: v}
 		},
 		scan:    func(rows driver.Rows) (id string, err error) { return id, rows.Scan(&id) },

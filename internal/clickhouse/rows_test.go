@@ -254,7 +254,7 @@ func TestClearCountsAndArchives(t *testing.T) {
 // in the history.
 func TestClearLeavesWhatIsWrittenMeanwhile(t *testing.T) {
 	ctx, db := ctxFor(t), open(t)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	type written struct {

@@ -94,6 +94,10 @@ func collect[T any](ctx context.Context, db *DB, s *server, p purpose, st statem
 		if err != nil {
 			return err
 		}
+		if err := db.firstAnswer(s); err != nil {
+			_ = rows.Close()
+			return err
+		}
 		for rows.Next() {
 			v, err := scan(rows)
 			if err != nil {

@@ -62,7 +62,7 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 	if s.known["use_query_cache"].value == "1" {
 		set("use_query_cache", "0")
 	}
-	if s.replicated() {
+	if s.replicated() || s.unseen() {
 		set("select_sequential_consistency", "1")
 	}
 	switch p {

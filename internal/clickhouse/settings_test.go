@@ -15,7 +15,7 @@ func TestSettingsThatAreSent(t *testing.T) {
 	w, cfg := newWire(t)
 	cfg.ServerSettings = map[string]string{"max_threads": "1"}
 	db := openWith(t, cfg)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range w.Take() {
@@ -163,7 +163,7 @@ func TestRefusedSettingsAreLeftOutOfReads(t *testing.T) {
 	ctx := ctxFor(t)
 	w, cfg := newWire(t)
 	db := openWith(t, cfg)
-	if err := db.Warm(ctx); err != nil {
+	if err := db.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	const name = "do_not_merge_across_partitions_select_final"

@@ -26,14 +26,8 @@ type source[T any] struct {
 func stream[T any](ctx context.Context, db *DB, src source[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		s, err := db.ready(ctx)
-		if err != nil {
-			yield(none, err)
-			return
-		}
 		after, stopped := "", false
-		r := db.retrying()
-		err = db.runWith(ctx, r, s, src.purpose, func(ctx context.Context) error {
+		send := func(ctx context.Context, s *server, r *retrying) error {
 			st := src.statement(after)
 			// Closing rows reads the rest of the answer, however long, unless
 			// the request is cancelled first.
@@ -41,6 +35,11 @@ func stream[T any](ctx context.Context, db *DB, src source[T]) iter.Seq2[T, erro
 			defer cancel()
 			rows, err := db.conn.Query(ctx, st.text, st.args...)
 			if err != nil {
+				return err
+			}
+			if err := db.firstAnswer(s); err != nil {
+				cancel()
+				_ = rows.Close()
 				return err
 			}
 			for rows.Next() {
@@ -63,6 +62,10 @@ func stream[T any](ctx context.Context, db *DB, src source[T]) iter.Seq2[T, erro
 				r.progress()
 			}
 			return errors.Join(rows.Close(), rows.Err())
+		}
+		err := db.read(ctx, db.names.state, func(ctx context.Context, s *server) error {
+			r := db.retrying()
+			return db.runWith(ctx, r, s, src.purpose, func(ctx context.Context) error { return send(ctx, s, r) })
 		})
 		if err != nil && !stopped {
 			yield(none, err)

@@ -139,7 +139,7 @@ var table = []Setting{
 		Help:  "How to talk to the server.",
 		apply: func(o *chstate.Options, v value) { o.Protocol = v.text }},
 	{Name: "create_tables", Kind: Choice, Choices: []string{"auto", "never"}, Default: "auto",
-		Help:  "auto makes missing tables at first use; never sends no DDL.",
+		Help:  "auto lets the first write make missing tables; never sends no DDL.",
 		apply: func(o *chstate.Options, v value) { o.CreateTables = v.text }},
 	{Name: "async_insert", Kind: Switch, Default: "false",
 		Help:  "Let the server gather the inserts of very many writers; each still waits until it is stored.",

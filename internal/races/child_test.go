@@ -161,7 +161,7 @@ func (w *ours) close() error { return w.store.Close() }
 func (w *ours) do(ctx context.Context, o order) (int, error) {
 	switch o.Do {
 	case "warm":
-		return 0, w.store.Warm(ctx)
+		return 0, w.store.Prepare(ctx)
 	case "lock":
 		h, err := w.store.Lock(ctx, o.ID)
 		if err != nil {

@@ -46,7 +46,7 @@ func TestTwentyWaiters(t *testing.T) {
 	)
 	for i := range waiters {
 		s := open(t, conf)
-		if err := s.Warm(t.Context()); err != nil {
+		if err := s.Prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		all.Go(func() {
@@ -110,7 +110,7 @@ func TestTwoHundredAtOnce(t *testing.T) {
 	// processors, and an update has four, one after the other.
 	conf.Lease = time.Minute
 	first := open(t, conf)
-	if err := first.Warm(t.Context()); err != nil {
+	if err := first.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	server.SQL(t, fmt.Sprintf("INSERT INTO `%s`.state_lock (state_id, lock_id, seq, released, locked_at, expires_at)"+

@@ -66,7 +66,7 @@ func (s *service) call(ctx context.Context, req request) (any, error) {
 		n, err := s.store.ClearAll(ctx)
 		return gotCount{n}, err
 	case "ensure":
-		return done{}, s.store.Warm(ctx)
+		return done{}, s.store.Prepare(ctx)
 	case "migrate":
 		return done{}, s.store.Migrate(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 // Store is what the service needs of *chstate.Store; see there.
 type Store interface {
 	Warm(ctx context.Context) error
+	Prepare(ctx context.Context) error
 	Get(ctx context.Context, id string) (chstate.State, error)
 	Set(ctx context.Context, st chstate.State) error
 	Delete(ctx context.Context, id string) error

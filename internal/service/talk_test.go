@@ -194,7 +194,8 @@ func (f *fake) called() []string {
 	return append([]string(nil), f.calls...)
 }
 
-func (f *fake) Warm(context.Context) error { return nil }
+func (f *fake) Warm(context.Context) error    { return nil }
+func (f *fake) Prepare(context.Context) error { return nil }
 
 func (f *fake) Get(ctx context.Context, id string) (chstate.State, error) {
 	if f.beforeGet != nil {

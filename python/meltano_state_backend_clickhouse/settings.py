@@ -95,7 +95,7 @@ CLICKHOUSE_PROTOCOL = _setting(
 CLICKHOUSE_CREATE_TABLES = _setting(
     "create_tables",
     "Create Tables",
-    "auto makes missing tables at first use, never sends no DDL (default: auto)",
+    "auto lets the first write make missing tables, never sends no DDL (default: auto)",
 )
 CLICKHOUSE_ASYNC_INSERT = _setting(
     "async_insert",
