@@ -269,7 +269,7 @@ func (c *claimant) wait(ctx context.Context, pause time.Duration) error {
 // abandon takes back a claim that will not be held. It is not cancelled with
 // the caller: a row left behind would keep others waiting for a lease.
 func (c *claimant) abandon(ctx context.Context) error {
-	if c.me.Seq == 0 { // nothing was sent
+	if c.me.Seq == 0 { // nothing was sent, or it is taken back already
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
@@ -281,6 +281,7 @@ func (c *claimant) abandon(ctx context.Context) error {
 		c.l.opts.Logger.Debug("claim not taken back; it ends with its lease", "key", c.key, "claim", c.me.ID, "error", err)
 		return err
 	}
+	c.me.Seq = 0 // a second tombstone could come after the sweep, and stay
 	if !c.unsure {
 		c.l.sweep(c.key, c.me.ID, c.foreign)
 	}

@@ -327,6 +327,41 @@ func TestSweepOfAWaiter(t *testing.T) {
 	})
 }
 
+// A newcomer that stepped aside has taken its claim back. When it then gives
+// up it does not say so again: that row would come after the deletion, and stay.
+func TestGivingUpAsideSaysNothingMore(t *testing.T) {
+	aside := false
+	for offset := range 8 { // newcomers step aside in some parts of a round only
+		bubble(t, func(t *testing.T, w *world) {
+			time.Sleep(time.Duration(offset) * 500 * time.Millisecond)
+			(&plugin{w: w, id: "8"}).insert()
+			l, s := w.sharingProcess(false, func(o *lock.Options) { o.Wait = 500 * time.Millisecond })
+			said, tickets := 0, 0
+			s.change(func(_ context.Context, rec lock.Record, send func() error) error {
+				if rec.Waiting && !rec.Released {
+					tickets++
+				}
+				if rec.Released {
+					said++
+				}
+				return send()
+			}, nil)
+			var busy *lock.BusyError
+			if _, err := l.Acquire(context.Background(), "key"); !errors.As(err, &busy) {
+				t.Fatalf("got %v", err)
+			}
+			w.close(l)
+			if rows := w.log.Rows("key"); said != 1 || len(rows) != 1 {
+				t.Errorf("after %d ms: taken back %d times; rows left: %+v", offset*500, said, rows)
+			}
+			aside = aside || tickets == 0
+		})
+	}
+	if !aside {
+		t.Error("nobody stepped aside")
+	}
+}
+
 // Only what its owner gave back, and no request can still touch, is deleted.
 func TestOver(t *testing.T) {
 	rows := []lock.Row{

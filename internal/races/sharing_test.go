@@ -109,14 +109,10 @@ func TestTenFindAnOlderTable(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if got := count(); got != "0" {
-		t.Errorf("%s rows of claims that are over", got)
+		t.Errorf("%s rows of claims that are over; %s", got, lockTable(t, conf))
 	}
 	p := start(t, theirs)
-	began := time.Now()
 	p.must(order{Do: "add", ID: "held", N: 1})
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("the older plugin's next turn took %s", took)
-	}
 	if n := readNumber(t, conf, "held"); n != 4 {
 		t.Error(fmt.Sprint("the older plugin's addition is missing: ", n))
 	}
