@@ -68,17 +68,25 @@ func (h *Hold) ClaimID() string { return h.lock.ClaimID() }
 // under the lock should end with it.
 func (h *Hold) Context() context.Context { return h.lock.Context() }
 
-// Get reads the held state. Errors as Store.Get's, and ErrLockLost.
+// Get gives the held state, read now or Known. Errors as Store.Get's, and ErrLockLost.
 func (h *Hold) Get(ctx context.Context) (State, error) {
 	if err := h.lock.Check(); err != nil {
 		return State{}, h.s.wrap(err, "read state %q", h.id)
 	}
+	if st, ok := h.Known(); ok {
+		return st, st.Check()
+	}
+	unlocked := h.s.unlocked.Load()
 	row, err := h.s.get(ctx, h.id)
-	if err != nil {
+	if err != nil && !isNoState(err) {
 		return State{}, err
 	}
-	h.row, h.known = row, true
-	st := stateOf(row)
+	row, found := h.newer(row, err == nil)
+	if !found {
+		return State{}, err
+	}
+	h.keep(row, unlocked)
+	st := h.readAs(row)
 	return st, st.Check()
 }
 
@@ -111,10 +119,14 @@ func (h *Hold) set(ctx context.Context, reason string, st State) error {
 	if err != nil {
 		return err
 	}
+	unlocked := h.s.unlocked.Load()
 	err = h.write(ctx, reason, func(ctx context.Context, v lock.Millis) error {
 		row.UpdatedAt = v
 		return h.s.db.Insert(ctx, row)
 	})
+	if err == nil {
+		h.keep(row, unlocked)
+	}
 	return h.s.wrap(err, "write state %q", h.id)
 }
 
@@ -134,6 +146,7 @@ func (h *Hold) write(ctx context.Context, reason string, send func(context.Conte
 	if err := h.lock.Check(); err != nil {
 		return err
 	}
+	h.lock.Keep(nil) // until it is known what became of the write
 	switch fresh := !h.lock.Written(); {
 	case fresh && !h.known:
 		_, newest, err := h.s.before(ctx, reason, h.id)

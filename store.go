@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,8 @@ type Store struct {
 	locker *lock.Locker
 	holder lock.Holder // who we are, for others
 	by     string      // the same on one line, for the history
+
+	unlocked atomic.Uint64 // writes without a lock, which end what holds keep
 }
 
 // Open checks the options and gives the store. It does not connect: the first
@@ -108,6 +111,7 @@ func (s *Store) Set(ctx context.Context, st State) error {
 
 // setRows writes rows over what is there, each with a version above it.
 func (s *Store) setRows(ctx context.Context, reason string, rows []clickhouse.Row) error {
+	defer s.unlocked.Add(1)
 	what := fmt.Sprintf("write %d states", len(rows))
 	if len(rows) == 1 {
 		what = fmt.Sprintf("write state %q", rows[0].ID)
@@ -229,6 +233,7 @@ func (s *Store) SetAll(ctx context.Context, states iter.Seq2[State, error]) (int
 // ClearAll removes the states that are there now and gives their number; one
 // written meanwhile stays. What it removes goes to the history.
 func (s *Store) ClearAll(ctx context.Context) (int, error) {
+	defer s.unlocked.Add(1)
 	n, err := s.db.Clear(ctx, s.by)
 	return n, s.wrap(err, "clear all states")
 }

@@ -38,6 +38,21 @@ func (h *Hold) Written() bool {
 	return h.lease.last != 0
 }
 
+// Keep keeps a value of the caller's with the claim, for this hold and those
+// that follow it within the linger time. It is gone with the claim.
+func (h *Hold) Keep(v any) {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	h.lease.kept = v
+}
+
+// Kept gives what was last kept with the claim, nil when nothing was.
+func (h *Hold) Kept() any {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	return h.lease.kept
+}
+
 // Check fails with ErrLost when the lock is not held any more.
 func (h *Hold) Check() error {
 	if h.lease.left() <= 0 {

@@ -39,6 +39,7 @@ type lease struct {
 	foreign  bool          // some look saw the older plugin
 	unsure   bool          // some request may be under way still
 	released bool
+	kept     any // the caller's, see Hold.Keep
 }
 
 func newLease(c *claimant, look Look, d Decision) (*lease, error) {
