@@ -1,26 +1,13 @@
 package chstate_test
 
 import (
-	"fmt"
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/chstate/chstate"
 	"github.com/chstate/chstate/internal/chtest"
 )
 
-func TestMain(m *testing.M) {
-	code := chtest.Run(m)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { chtest.Clean(m) }
 
 // options point at the test server, with tables of the test's own.
 func options(t testing.TB) chstate.Options {

@@ -1,7 +1,7 @@
 // Package chtest gives the tests a real ClickHouse: one local engine for each
 // test binary, or the server that CH_TEST_URI names.
 //
-// A package's TestMain calls [Main]; its tests then ask for [Target] and for a
+// A package's TestMain calls [Main] or [Clean]; its tests then ask for [Target] and for a
 // [Schema] of their own. A test that needs an engine to itself (to restart it,
 // to give it a password or a certificate) calls [Start].
 //
@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // Server says where a ClickHouse listens for HTTP, and who may log in.
@@ -66,6 +68,24 @@ var shared struct {
 // Main starts the engine for this test binary (unless CH_TEST_URI names a
 // server), runs the tests, ends the engine and exits. Call it from TestMain.
 func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Clean is Main for packages that must leave nothing running: it fails where
+// goroutines are left when all tests have passed.
+func Clean(m *testing.M) { os.Exit(RunClean(m)) }
+
+// RunClean is Clean for a TestMain that has something left to do: it gives the
+// exit code instead of exiting.
+func RunClean(m *testing.M) int {
+	code := Run(m)
+	if code != 0 {
+		return code // a test that failed may well have left something
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines were left behind:", err)
+		return 1
+	}
+	return code
+}
 
 // Run is Main for a TestMain that has something left to do: it gives the exit
 // code instead of exiting.

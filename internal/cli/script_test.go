@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.uber.org/goleak"
 
 	"github.com/chstate/chstate/internal/chtest"
 )
@@ -20,14 +19,7 @@ import (
 // the tool, which must not start one.
 type engineTests struct{ *testing.M }
 
-func (m engineTests) Run() int {
-	code := chtest.Run(m.M)
-	if err := goleak.Find(); err != nil && code == 0 {
-		os.Stderr.WriteString("goroutines were left behind: " + err.Error() + "\n")
-		return 1
-	}
-	return code
-}
+func (m engineTests) Run() int { return chtest.RunClean(m.M) }
 
 func TestMain(m *testing.M) {
 	testscript.Main(engineTests{m}, map[string]func(){

@@ -9,26 +9,14 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"os"
 	"sync"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/chstate/chstate"
 	"github.com/chstate/chstate/internal/chtest"
 )
 
-func TestMain(m *testing.M) {
-	code := chtest.Run(m)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { chtest.Clean(m) }
 
 // talk is a conversation with a running service.
 type talk struct {
