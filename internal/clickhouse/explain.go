@@ -211,7 +211,7 @@ func (db *DB) explainNetwork(e *Error, err error) {
 		e.Advice = "check the host's name" + db.proxyHint()
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Reason, e.passing = "connection refused", true
-		e.Advice = "is the server running, and is this its port?" + db.portHint() + db.proxyHint()
+		e.Advice = "check that the server is running, and that this is its port" + db.portHint() + db.proxyHint()
 	case strings.Contains(text, "malformed HTTP response"), strings.Contains(text, "malformed HTTP status"):
 		e.Reason = "the answer is not HTTP"
 		e.Advice = "check the port" + db.portHint()
@@ -229,7 +229,7 @@ func (db *DB) explainNetwork(e *Error, err error) {
 		e.Kind, e.Reason, e.Advice = Busy, "too many statements at once, all still running", "see system.processes on the server"
 	case errors.As(err, &netErr) && netErr.Timeout():
 		e.Reason, e.passing = "no answer in time", true
-		e.Advice = "is there a firewall between, and is this the right host and port?" + db.portHint() + db.proxyHint()
+		e.Advice = "check host and port, and whether a firewall is between" + db.portHint() + db.proxyHint()
 	case strings.Contains(text, "block decode"), strings.Contains(text, "readData"):
 		e.Reason = "the answer cannot be read: " + e.Reason
 		e.Advice = "check that this port is ClickHouse's HTTP interface" + db.portHint() + db.proxyHint()

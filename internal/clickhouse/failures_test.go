@@ -347,7 +347,10 @@ func TestNobodyListens(t *testing.T) {
 		cfg.Protocol, cfg.RetryFor, cfg.Database = protocol, 300*time.Millisecond, "analytics"
 		start := time.Now()
 		_, _, err := openWith(t, cfg).Get(ctxFor(t), "a")
-		wantKind(t, err, Connect, "connection refused", fmt.Sprintf("%s://127.0.0.1:%d (database analytics)", protocol, port), "is the server running")
+		wantKind(t, err, Connect, "connection refused", fmt.Sprintf("%s://127.0.0.1:%d (database analytics)", protocol, port), "check that the server is running, and that this is its port")
+		if text := err.Error(); strings.HasSuffix(text, "?") {
+			t.Errorf("Meltano will put a full stop behind: %s", text)
+		}
 		if time.Since(start) > 2*time.Second {
 			t.Error("given up late")
 		}

@@ -330,7 +330,7 @@ func unknownParam(name string) *badValue {
 	if s, ok := find(name); ok && s.Name != "uri" {
 		return &badValue{reason, "set " + s.Key() + " instead, or " + s.Env()}
 	}
-	return &badValue{reason, "did you mean " + nearest(strings.ToLower(name)) + "?"}
+	return &badValue{reason, "perhaps " + nearest(strings.ToLower(name)) + " is meant"}
 }
 
 // nearest gives the parameter that was probably meant: the one that is called

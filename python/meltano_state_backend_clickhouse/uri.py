@@ -324,7 +324,7 @@ def _unknown(name: str) -> InvalidSettingsError:
     wanted = name.lower()
     longer = (known for known in KINDS if known.startswith(f"{wanted}_"))
     nearest = _OTHER_NAMES.get(wanted) or next(longer, None) or min(KINDS, key=lambda known: _distance(wanted, known))
-    return problem(reason, f"did you mean {nearest}?")
+    return problem(reason, f"perhaps {nearest} is meant")
 
 
 def _distance(a: str, b: str) -> int:

@@ -171,7 +171,7 @@ def lines(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("clickhouse://u:sEcReT@h/d?tabel=x", ["tabel", "did you mean table"]),
+        ("clickhouse://u:sEcReT@h/d?tabel=x", ["tabel", "perhaps table is meant"]),
         ("clickhouse://h/d", ["state_backend.clickhouse.user is required"]),
     ],
 )
