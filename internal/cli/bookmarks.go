@@ -23,7 +23,7 @@ bookmark in partitions the greatest value is shown; of one that is of no known f
 the whole.`,
 		Example: `  chstate bookmarks prod:tap-a-to-target-b
   chstate bookmarks --pattern 'prod:*' --format csv`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, "a state id"),
 	}
 	pattern := patternFlag(cmd)
 	format := choiceFlag(cmd, "format", "text: a table; json: a list; csv: with a line of names", "text", "json", "csv")

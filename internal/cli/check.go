@@ -17,7 +17,7 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: `Print the states that no run has written for longer than --max-age, by the server's clock,
 and end with code 1 when there are any, or when no state matches --pattern.`,
 		Example: `  chstate check --max-age 26h --pattern 'prod:*' || alert`,
-		Args:    cobra.NoArgs,
+		Args:    takes(0),
 	}
 	var limit age
 	cmd.Flags().Var(&limit, "max-age", "how long ago a state may have been written: 90m, 26h, 7d")

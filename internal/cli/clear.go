@@ -16,7 +16,7 @@ func (a *app) clearCommand() *cobra.Command {
 		Long: `Remove a state, under its lock; the next run then starts from the beginning.
 That there is no such state is no error. --all removes the states that are there
 at that moment, without locks.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, "a state id"),
 	}
 	all := cmd.Flags().Bool("all", false, "remove every state")
 	force := forceFlag(cmd)

@@ -65,6 +65,7 @@ or flags say where the state is.`,
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(wrongFlag)
 	a.settings.register(root)
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but results, errors and questions")
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "tell each statement and its time, on stderr")
@@ -77,6 +78,15 @@ or flags say where the state is.`,
 		a.initCommand(), a.configCommand(), a.versionCommand(), settingsTopic(),
 		newHelperCommand(a.env, a.stdin, a.stdout, a.stderr),
 	)
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if !cmd.Runnable() && cmd.HasSubCommands() {
+			menu(cmd)
+		}
+	}
+	menu(root)
+	a.versionFlag(root)
 	return root
 }
 

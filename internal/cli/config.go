@@ -18,7 +18,7 @@ func (a *app) configCommand() *cobra.Command {
 		Short: "Show every setting, its value and where it came from",
 		Long: `Show every setting with the value in force and where it came from. Secrets are shown
 as ***. Nothing is connected to.`,
-		Args: cobra.NoArgs,
+		Args: takes(0),
 	}
 	format := choiceFlag(cmd, "format", "text: a table; json: a list of {name, value, source}", "text", "json")
 	cmd.RunE = a.work(func(context.Context, []string) error {

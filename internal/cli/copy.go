@@ -15,7 +15,7 @@ func (a *app) copyCommand() *cobra.Command {
 		Short: "Copy a state to another id",
 		Long: `Write what the next run of SRC would start from over DST, as a complete state and under
 DST's lock. Where SRC has no state, nothing is changed.`,
-		Args: cobra.ExactArgs(2),
+		Args: takes(2, "a state id to copy from", "a state id to copy to"),
 	}
 	force := forceFlag(cmd)
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {

@@ -21,7 +21,7 @@ spaces make no difference. NEW is the current state unless it is given, OLD the 
 before it. Either is ` + momentHelp + `.`,
 		Example: `  chstate diff prod:tap-a-to-target-b
   chstate diff prod:tap-a-to-target-b 2d`,
-		Args: cobra.RangeArgs(1, 3),
+		Args: takes(1, "a state id", "an older version", "a newer version"),
 	}
 	format := choiceFlag(cmd, "format", "text; json: a list of {stream, path, old, new}", "text", "json")
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {

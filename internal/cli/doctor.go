@@ -17,7 +17,7 @@ func (a *app) doctorCommand() *cobra.Command {
 tables, the lock's strategy, who answers at the address, clocks, answer times, parts
 and mutations, and states that are odd. Nothing is made or changed. It ends with
 code 1 when something failed, 5 when the server cannot be reached or the login was refused.`,
-		Args: cobra.NoArgs,
+		Args: takes(0),
 	}
 	format := choiceFlag(cmd, "format", "text; json: a list of {check, level, detail, advice}", "text", "json")
 	cmd.RunE = a.work(func(ctx context.Context, _ []string) error {

@@ -24,7 +24,7 @@ func (a *app) editCommand() *cobra.Command {
 		Long: `Open a state in $VISUAL or $EDITOR and write it back, as a complete state and under the
 lock, when the editor has ended. A text that is no state is not written, nor is one
 over a state that was changed meanwhile; the text is kept in a file then.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, "a state id"),
 	}
 	force := forceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

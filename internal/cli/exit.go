@@ -60,7 +60,11 @@ func (a *app) fail(cmd *cobra.Command, err error) int {
 	if !a.started {
 		// cobra's own errors: an unknown command or flag, a wrong number of arguments.
 		code = exitUsage
-		msg += fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
+		help := cmd.CommandPath()
+		if cmd.Name() != "help" {
+			help += " --help"
+		}
+		msg += fmt.Sprintf(" (see %s)", help)
 	}
 	if msg != "" {
 		fmt.Fprintf(a.errors, "chstate: %s\n", msg)

@@ -19,7 +19,7 @@ func (a *app) exportCommand() *cobra.Command {
 command ends with code 1.`,
 		Example: `  chstate export > states.json
   chstate export --pattern 'prod:*' > prod.json`,
-		Args: cobra.NoArgs,
+		Args: takes(0),
 	}
 	pattern := patternFlag(cmd)
 	cmd.RunE = a.work(func(ctx context.Context, _ []string) error {

@@ -16,7 +16,7 @@ func (a *app) getCommand() *cobra.Command {
 		Short: "Print a state as the next run will get it",
 		Long: `Print the state that the next run starts from: the bookmarks of unfinished runs
 merged onto the state of the last finished one. "chstate set" accepts what this prints.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, "a state id"),
 	}
 	format := choiceFlag(cmd, "format", "json: on one line; pretty: indented, for reading", "json", "pretty")
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {

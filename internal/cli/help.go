@@ -16,7 +16,7 @@ import (
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
-	if cmd.Runnable() {
+	if cmd.Runnable() && cmd.Annotations[isMenu] == "" {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
 	if cmd.HasAvailableSubCommands() {
@@ -36,6 +36,44 @@ func usage(cmd *cobra.Command) error {
 	b.WriteString("\nEvery command takes --quiet and --verbose, and each setting as a flag (--uri, --host,\n--project, …): see chstate help settings\n")
 	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 	return err
+}
+
+// helpCommand is cobra's own, but that it ends with the code of a mistake where
+// it knows nothing of what was asked.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Tell more about a command",
+		Long:  `Tell what a command does and which flags it takes, as "chstate COMMAND --help" does.`,
+		Example: `  chstate help history prune
+  chstate help settings`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			if parent, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
+				for _, sub := range parent.Commands() {
+					if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		Args: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = unknownCommand(topic, rest[0])
+			}
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			topic.InitDefaultHelpFlag() // so that it is shown
+			return topic.Help()
+		},
+	}
 }
 
 // settingsTopic is the help text that lists the settings.

@@ -19,7 +19,7 @@ by whom and why it was replaced, and its size. A run keeps the version from befo
 not one for each bookmark, for history_days.`,
 		Example: `  chstate history prod:tap-a-to-target-b
   chstate history -- prune     # of the state id "prune"`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, "a state id"),
 	}
 	format := choiceFlag(cmd, "format", "text: a table; json: a list", "text", "json")
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {
@@ -76,7 +76,7 @@ func (a *app) historyPruneCommand() *cobra.Command {
 		Long: `Forget the versions of all states that were replaced before a moment. They cannot be
 brought back. The server does so by itself after history_days.`,
 		Example: `  chstate history prune --before 7d`,
-		Args:    cobra.NoArgs,
+		Args:    takes(0),
 	}
 	before := cmd.Flags().String("before", "", momentHelp)
 	force := forceFlag(cmd)

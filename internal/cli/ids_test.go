@@ -15,7 +15,7 @@ func TestI01I02I03I05StateIDs(t *testing.T) {
 	tool := newTool(t)
 	var ids []string
 	readCase(t, "state_ids.json", &ids)
-	tool.run(exitRefused, "set", "--force", "", `{"singer_state":{}}`) // the one text that is no id
+	tool.run(exitUsage, "set", "--force", "", `{"singer_state":{}}`) // the one text that is no id
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
 	for _, args := range [][]string{{"get"}, {"clear", "--force"}, {"lock", "show"}, {"bookmarks"}} { // nor is one that is too long
 		tool.refuses(exitRefused, []string{"32769 bytes; ids of up to 32768 bytes"}, append(args, strings.Repeat("x", 32769))...)

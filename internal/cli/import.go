@@ -24,7 +24,7 @@ anything is written; states that the file does not name stay. As in Meltano, no 
 are taken: import while no pipeline runs.`,
 		Example: `  chstate import --dry-run states.json
   ssh old-server meltano state export | chstate import`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, "a file"),
 	}
 	dryRun := cmd.Flags().Bool("dry-run", false, "write nothing: print each id with what would be done (new, replace, same)")
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {
@@ -54,7 +54,7 @@ func (a *app) readExport(args []string) ([]chstate.State, error) {
 	if len(args) == 1 && args[0] != "-" {
 		f, err := os.Open(args[0])
 		if err != nil {
-			return nil, refused("cannot read the states: %v", err)
+			return nil, usageError{fmt.Sprintf("cannot read the states: %v", err)}
 		}
 		defer f.Close()
 		in, from = f, args[0]

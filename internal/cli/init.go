@@ -22,7 +22,7 @@ the first write, too; this one is for doing it at a chosen time, or with another
 administrator to run. --views adds two views for SQL and dashboards: <table>_current,
 the states, and <table>_bookmarks, a row for each stream (state_id, stream,
 replication_key, value, updated_at).`,
-		Args: cobra.NoArgs,
+		Args: takes(0),
 	}
 	printSQL := cmd.Flags().Bool("print-sql", false, "print the statements instead of running them")
 	views := cmd.Flags().Bool("views", false, "make the views, too, or make them anew")

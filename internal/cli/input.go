@@ -28,7 +28,7 @@ func (a *app) stateText(args []string, file string, fileGiven bool) ([]byte, err
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, refused("cannot read the state: %v", err)
+		return nil, usageError{fmt.Sprintf("cannot read the state: %v", err)}
 	}
 	return decodeState(content, file)
 }

@@ -24,7 +24,7 @@ wrong with it where it is not usable.`,
 		Example: `  chstate list
   chstate list --pattern 'prod:*-to-target-clickhouse'
   chstate list --long --format json | jq -r '.[] | select(.problem) | .id'`,
-		Args: cobra.NoArgs,
+		Args: takes(0),
 	}
 	pattern := patternFlag(cmd)
 	long := cmd.Flags().BoolP("long", "l", false, "tell more of each state")

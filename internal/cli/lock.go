@@ -18,7 +18,6 @@ func (a *app) lockCommand() *cobra.Command {
 		Short: "Show, break and hold locks; run a command under one",
 		Long: `A state has two locks: its own, held for each change of it, and that of a whole run,
 which "chstate lock run" holds. The latter goes by the id with "run:" before it.`,
-		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(a.lockListCommand(), a.lockShowCommand(), a.lockReleaseCommand(), a.lockRunCommand(), a.lockHoldCommand())
 	return cmd
@@ -101,7 +100,7 @@ func (a *app) lockListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List who holds locks and who waits for them",
-		Args:  cobra.NoArgs,
+		Args:  takes(0),
 	}
 	format := choiceFlag(cmd, "format", "text: a table; json: a list", "text", "json")
 	cmd.RunE = a.work(func(ctx context.Context, _ []string) error {
@@ -140,7 +139,7 @@ func (a *app) lockShowCommand() *cobra.Command {
 		Long: `Tell who holds a state's lock and that of its whole run, and who waits for them: since
 when, when they were last heard of, when the lock frees itself, and the command that
 breaks it. It ends with code 3 when neither is held.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, "a state id"),
 	}
 	format := choiceFlag(cmd, "format", "text; json: a list", "text", "json")
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {

@@ -18,7 +18,7 @@ func (a *app) lockHoldCommand() *cobra.Command {
 the state meanwhile. --run holds the lock of its whole run instead: runs under
 "chstate lock run" wait, while the state can be edited. It ends with code 75 when the
 lock was not obtained, and 76 when it was lost.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, "a state id"),
 	}
 	run := cmd.Flags().Bool("run", false, "hold the lock of the whole run")
 	wait := waitFlag(cmd)
@@ -64,7 +64,7 @@ func acquire(ctx context.Context, s *chstate.Store, id string, run bool) (held c
 }
 
 // notObtained gives an error the code that tells a script that its command did
-// not run, unless the command line itself was wrong.
+// not run, unless the id itself was refused.
 func notObtained(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, chstate.ErrInvalid) {
 		return err

@@ -21,7 +21,7 @@ notices within a third of its lease, and what it still writes until then never s
 over what the next holder writes. --id names one claim, so that not another is hit
 that came meanwhile. That nothing is locked is no error.`,
 		Example: `  chstate lock release prod:tap-a-to-target-b --id '!0190b2…'`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, "a state id"),
 	}
 	claim := cmd.Flags().String("id", "", `break only the claim of this lock id, as "chstate lock show" prints it`)
 	force := forceFlag(cmd)

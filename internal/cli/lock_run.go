@@ -28,7 +28,9 @@ that it started were ended, by SIGTERM and, a fifth of the lease later, by SIGKI
 126 and 127 as a shell gives them, for a command that cannot be run.`,
 		Example: `  chstate lock run prod:tap-a-to-target-b -- meltano run tap-a target-b
   chstate lock run --wait 0 prod:tap-a-to-target-b -- meltano run tap-a target-b`,
-		Args: cobra.MinimumNArgs(2),
+		Args: func(cmd *cobra.Command, args []string) error {
+			return takes(2, "a state id", "a command, behind --")(cmd, args[:min(len(args), 2)])
+		},
 	}
 	wait := waitFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -18,7 +18,7 @@ unfinished run does: all that is not named stays. They come from STATE, from a f
 (- for standard input), or from another state id.`,
 		Example: `  chstate merge dev:tap-a-to-target-b '{"singer_state":{"bookmarks":{"users":{"replication_key_value":7}}}}'
   chstate merge dev:tap-a-to-target-b --from-state-id prod:tap-a-to-target-b`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: takes(1, "a state id", "a state"),
 	}
 	file := cmd.Flags().String("input-file", "", "file with the state, - for standard input")
 	from := cmd.Flags().String("from-state-id", "", "state id whose state is merged onto the other")
@@ -28,6 +28,9 @@ unfinished run does: all that is not named stays. They come from STATE, from a f
 		if cmd.Flags().Changed("from-state-id") {
 			if len(rest) > 0 || cmd.Flags().Changed("input-file") {
 				return usageError{"give the state to merge in one way: STATE, --input-file or --from-state-id"}
+			}
+			if *from == "" {
+				return usageError{"--from-state-id was given an empty state id"}
 			}
 			return a.withStore(ctx, what+" --from-state-id "+*from, func(s *chstate.Store) error {
 				return a.merged(id, s.MergeFrom(ctx, *from, id))

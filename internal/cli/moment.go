@@ -38,7 +38,7 @@ var ageParts = regexp.MustCompile(`^(?:(\d+)w)?(?:(\d+)d)?(.*)$`)
 func parseAge(text string) (time.Duration, error) {
 	parts := ageParts.FindStringSubmatch(text)
 	if parts == nil || text == "" {
-		return 0, fmt.Errorf("%q is no duration: write it as 90m, 26h or 7d", text)
+		return 0, noAge(text)
 	}
 	const day = 24 * time.Hour
 	var sum time.Duration
@@ -55,7 +55,7 @@ func parseAge(text string) (time.Duration, error) {
 	if parts[3] != "" {
 		rest, err := time.ParseDuration(parts[3])
 		if err != nil {
-			return 0, fmt.Errorf("%q is no duration: write it as 90m, 26h or 7d", text)
+			return 0, noAge(text)
 		}
 		sum += rest
 	}
@@ -63,6 +63,13 @@ func parseAge(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is less than nothing", text)
 	}
 	return sum, nil
+}
+
+func noAge(text string) error {
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return fmt.Errorf("%q has no unit: use a duration such as %ss or %sm", text, text, text)
+	}
+	return fmt.Errorf("%q is no duration: write it as 30s, 90m, 26h or 7d", text)
 }
 
 // age is a flag of that kind.

@@ -15,7 +15,7 @@ func (a *app) moveCommand() *cobra.Command {
 		Short: "Move a state to another id",
 		Long: `Copy a state to another id, then clear the first one, under the locks of both. At no
 moment do both lack it. Where SRC has no state, nothing is changed.`,
-		Args: cobra.ExactArgs(2),
+		Args: takes(2, "a state id to move from", "a state id to move to"),
 	}
 	force := forceFlag(cmd)
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {

@@ -18,7 +18,7 @@ func (a *app) resetCommand() *cobra.Command {
 the next run reads them from their beginning, and goes on with all others. Where one
 of them has no bookmark, nothing is changed. "chstate rollback" brings them back.`,
 		Example: `  chstate reset prod:tap-a-to-target-b --stream users`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, "a state id"),
 	}
 	streams := cmd.Flags().StringArray("stream", nil, "stream to forget the bookmark of")
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {

@@ -21,7 +21,7 @@ A state that was cleared comes back, too.`,
 		Example: `  chstate history prod:tap-a-to-target-b
   chstate rollback prod:tap-a-to-target-b --to 2026-08-01T12:30:00.123Z
   chstate rollback prod:tap-a-to-target-b --to 2h --dry-run`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, "a state id"),
 	}
 	to := cmd.Flags().String("to", "", momentHelp)
 	dryRun := cmd.Flags().Bool("dry-run", false, "write nothing: show what would change")

@@ -19,7 +19,7 @@ as "chstate get" prints it; --input-file reads it from a file (UTF-8, with or wi
 byte order mark), or from standard input with "-".`,
 		Example: `  chstate set dev:tap-a-to-target-b '{"singer_state":{"bookmarks":{"users":{"replication_key_value":7}}}}'
   chstate get dev:tap-a-to-target-b | chstate set prod:tap-a-to-target-b --input-file - --force`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: takes(1, "a state id", "a state"),
 	}
 	file := cmd.Flags().String("input-file", "", "file with the state, - for standard input")
 	noValidate := cmd.Flags().Bool("no-validate", false, `store any JSON object, also without "singer_state" (not recommended)`)
