@@ -103,6 +103,14 @@ func releaseCommand(key, claimID string) string {
 	return "chstate lock release " + shellQuote(key) + id
 }
 
+// commandOn is a command about a state, as a POSIX shell takes it.
+func commandOn(command, id string) string {
+	if strings.HasPrefix(id, "-") {
+		command += " --"
+	}
+	return command + " " + shellQuote(id)
+}
+
 // shellQuote quotes what needs it.
 func shellQuote(s string) string {
 	if plainWord.MatchString(s) {

@@ -57,6 +57,9 @@ func (s *Store) current(ctx context.Context, id string) (clickhouse.Row, bool, e
 	return row, err == nil, err
 }
 
+// versionLayout writes a version, which is a moment in milliseconds.
+const versionLayout = "2006-01-02T15:04:05.000Z07:00"
+
 // VersionAt gives the version of a state that was current at a moment: the
 // newest that was written then or before. ErrNoState when none is known.
 func (s *Store) VersionAt(ctx context.Context, id string, at time.Time) (Version, error) {
@@ -69,8 +72,8 @@ func (s *Store) VersionAt(ctx context.Context, id string, at time.Time) (Version
 		}
 	}
 	return Version{}, &Error{
-		Kind: ErrNoState, Reason: fmt.Sprintf("no version of state %q from %s or before is known", id, at.UTC().Format(time.RFC3339Nano)),
-		Advice: "`chstate history ID` lists those that are",
+		Kind: ErrNoState, Reason: fmt.Sprintf("no version of state %q from %s or before is known", id, at.UTC().Format(versionLayout)),
+		Advice: "`" + commandOn("chstate history", id) + "` lists those that are",
 	}
 }
 

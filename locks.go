@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/chstate/chstate/internal/clickhouse"
@@ -103,7 +104,7 @@ func (s *Store) BreakLock(ctx context.Context, id, claimID string) ([]LockInfo, 
 	if len(live) == 0 && claimID != "" {
 		return nil, &Error{
 			Kind: ErrNoState, Reason: fmt.Sprintf("no live claim %q on state %q", claimID, id),
-			Advice: "`chstate lock show ID` lists those that are",
+			Advice: "`" + commandOn("chstate lock show", strings.TrimPrefix(id, RunKey(""))) + "` lists those that are",
 		}
 	}
 	return live, nil

@@ -99,7 +99,7 @@ func (a *app) work(do func(ctx context.Context, args []string) error) func(*cobr
 		context.AfterFunc(ctx, stop)
 		if err := do(ctx, args); err != nil {
 			if ctx.Err() != nil {
-				return interrupted{err}
+				return interrupted{calledOff(err)}
 			}
 			return err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,6 +35,19 @@ type interrupted struct{ err error }
 
 func (e interrupted) Error() string { return "interrupted: " + e.err.Error() }
 func (e interrupted) Unwrap() error { return e.err }
+
+// errCalledOff takes the place of Go's "context canceled", which tells nobody anything.
+var errCalledOff = errors.New("no state is half written, and no lock is kept")
+
+// calledOff gives errCalledOff for what failed because its context ended, unless
+// the library has more to tell of it.
+func calledOff(err error) error {
+	var told *chstate.Error
+	if errors.Is(err, context.Canceled) && !errors.As(err, &told) {
+		return errCalledOff
+	}
+	return err
+}
 
 // ended is an end with a code of its own; err is nil where nothing is left to say.
 type ended struct {

@@ -86,6 +86,9 @@ const (
 	exitNoCommand = 127
 )
 
+// errNothingRun: a signal came before the lock.
+var errNothingRun = interrupted{errors.New("the lock was not obtained, and nothing was run")}
+
 // acquireUnless takes the lock, unless a signal comes first.
 func acquireUnless(ctx context.Context, s *chstate.Store, id string, signals <-chan os.Signal) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -104,11 +107,11 @@ func acquireUnless(ctx context.Context, s *chstate.Store, id string, signals <-c
 	close(waiting)
 	<-watched
 	switch {
-	case err == nil && ctx.Err() != nil: // both at once
-		release()
-		return nil, nil, interrupted{context.Canceled}
-	case err != nil && ctx.Err() != nil:
-		return nil, nil, interrupted{err}
+	case ctx.Err() != nil:
+		if err == nil { // both at once
+			release()
+		}
+		return nil, nil, errNothingRun
 	case err != nil:
 		return nil, nil, notObtained(ctx, err)
 	}
