@@ -24,10 +24,8 @@ at that moment, without locks.`,
 		if (len(args) == 1) == *all {
 			return usageError{"give either a state id or --all, and not both"}
 		}
-		if !*force {
-			if err := a.confirm(ctx, "This will clear state for the job(s). Continue?"); err != nil {
-				return err
-			}
+		if err := a.consent(ctx, *force, "This will clear state for the job(s). Continue?"); err != nil {
+			return err
 		}
 		if *all {
 			progress := a.newBar("clearing")

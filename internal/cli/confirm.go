@@ -16,6 +16,14 @@ func forceFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("force", false, "don't ask for confirmation")
 }
 
+// consent asks before a command replaces or removes something, unless --force was said.
+func (a *app) consent(ctx context.Context, force bool, question string) error {
+	if force {
+		return nil
+	}
+	return a.confirm(ctx, question)
+}
+
 // confirm asks on the terminal whether to go on, as `meltano state` does. Where
 // nobody can answer it refuses: a script has to say --force.
 func (a *app) confirm(ctx context.Context, question string) error {

@@ -22,22 +22,16 @@ func (a *app) editCommand() *cobra.Command {
 		Use:   "edit STATE_ID",
 		Short: "Change a state in your editor",
 		Long: `Open a state in $VISUAL or $EDITOR and write it back, as a complete state and under the
-lock, when the editor has ended. A text that is no state is not written, nor is one
-over a state that was changed meanwhile; the text is kept in a file then.`,
+lock, when the editor has ended. To save is to agree: nothing is asked, and without a
+change nothing is written. Where there is no state yet, an empty one is opened, and one
+is made of what you save. A text that is no state is not written, nor is one over a
+state that was changed meanwhile; the text is kept in a file then.`,
 		Args: takes(1, "a state id"),
 	}
-	force := forceFlag(cmd)
+	cmd.Flags().Bool("force", false, "does nothing here; taken because meltano state edit has it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e := editing{a: a, id: args[0]}
-		read := a.work(func(ctx context.Context, _ []string) error {
-			if !*force {
-				if err := a.confirm(ctx, "This will overwrite the state's current value. Continue?"); err != nil {
-					return err
-				}
-			}
-			return e.read(ctx)
-		})
-		if err := read(cmd, args); err != nil {
+		if err := a.work(func(ctx context.Context, _ []string) error { return e.read(ctx) })(cmd, args); err != nil {
 			return err
 		}
 		if err := e.edit(); err != nil {
@@ -54,17 +48,19 @@ type editing struct {
 	a    *app
 	id   string
 	was  chstate.State // zero where there is none yet
+	new  bool          // there is none yet
 	text []byte        // as it was given to the editor
 	file string
 }
 
 func (e *editing) read(ctx context.Context) error {
 	return e.a.withStore(ctx, "edit "+e.id, func(s *chstate.Store) error {
-		merged := []byte("{}")
+		merged := []byte(`{"singer_state":{"bookmarks":{}}}`)
 		st, err := s.Get(ctx, e.id)
 		switch {
 		case errors.Is(err, chstate.ErrNoState):
-			fmt.Fprintf(e.a.stderr, "No state found for %s. Creating new state.\n", e.id)
+			e.new = true
+			fmt.Fprintf(e.a.stderr, "There is no state %q. What you save becomes a new one; leave it as it is to make none.\n", e.id)
 		case err != nil:
 			return err
 		default:
@@ -109,7 +105,7 @@ func (e *editing) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read what was edited: %w", err)
 	}
-	err = e.put(ctx, content)
+	err = calledOff(e.put(ctx, content))
 	if err != nil {
 		return fmt.Errorf("%w — what you wrote is in %s", err, e.file)
 	}
@@ -142,7 +138,11 @@ func (e *editing) put(ctx context.Context, content []byte) error {
 		if err := s.Replace(ctx, e.was, chstate.State{ID: e.id, Completed: text}); err != nil {
 			return err
 		}
-		fmt.Fprintf(e.a.stderr, "State for %s was updated.\n", e.id)
+		done := "State for %s was updated.\n"
+		if e.new {
+			done = "State for %s was made.\n"
+		}
+		fmt.Fprintf(e.a.stderr, done, e.id)
 		return nil
 	})
 }

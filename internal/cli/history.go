@@ -88,10 +88,8 @@ brought back. The server does so by itself after history_days.`,
 		if err != nil {
 			return err
 		}
-		if !*force {
-			if err := a.confirm(ctx, fmt.Sprintf("This will forget what was replaced before %s, for good. Continue?", versionText(moment))); err != nil {
-				return err
-			}
+		if err := a.consent(ctx, *force, fmt.Sprintf("This will forget what was replaced before %s, for good. Continue?", versionText(moment))); err != nil {
+			return err
 		}
 		return a.withStore(ctx, "history prune", func(s *chstate.Store) error {
 			n, err := s.PruneHistory(ctx, moment)

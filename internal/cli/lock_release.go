@@ -44,9 +44,9 @@ that came meanwhile. That nothing is locked is no error.`,
 			if len(held) == 0 && *claim == "" {
 				return a.nothingHeld(ctx, s, id)
 			}
-			if !*force && len(held) > 0 {
+			if len(held) > 0 {
 				question := fmt.Sprintf("This will break the lock that %s holds. Continue?", strings.Join(held, " and "))
-				if err := a.confirm(ctx, question); err != nil {
+				if err := a.consent(ctx, *force, question); err != nil {
 					return err
 				}
 			}

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/chstate/chstate"
@@ -17,21 +14,7 @@ func (a *app) moveCommand() *cobra.Command {
 moment do both lack it. Where SRC has no state, nothing is changed.`,
 		Args: takes(2, "a state id to move from", "a state id to move to"),
 	}
-	force := forceFlag(cmd)
-	cmd.RunE = a.work(func(ctx context.Context, args []string) error {
-		from, to := args[0], args[1]
-		if !*force {
-			if err := a.confirm(ctx, "This will clear the source state and overwrite destination state. Continue?"); err != nil {
-				return err
-			}
-		}
-		return a.withStore(ctx, "move "+from+" "+to, func(s *chstate.Store) error {
-			if err := s.Move(ctx, from, to); err != nil {
-				return err
-			}
-			fmt.Fprintf(a.stderr, "State for %s was moved to %s.\n", from, to)
-			return nil
-		})
-	})
+	a.fromTo(cmd, (*chstate.Store).Move, "This will clear the source state and overwrite destination state. Continue?",
+		"State for %[1]s was moved to %[2]s.\n")
 	return cmd
 }

@@ -21,12 +21,16 @@ of them has no bookmark, nothing is changed. "chstate rollback" brings them back
 		Args:    takes(1, "a state id"),
 	}
 	streams := cmd.Flags().StringArray("stream", nil, "stream to forget the bookmark of")
+	force := forceFlag(cmd)
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {
 		id := args[0]
 		if len(*streams) == 0 {
 			return usageError{"name the stream to forget: --stream STREAM"}
 		}
 		what := strings.Join(*streams, ", ")
+		if err := a.consent(ctx, *force, fmt.Sprintf("This will forget the bookmarks of %s. Continue?", what)); err != nil {
+			return err
+		}
 		return a.withStore(ctx, "reset "+id+" --stream "+what, func(s *chstate.Store) error {
 			if err := s.Reset(ctx, id, *streams...); err != nil {
 				return err

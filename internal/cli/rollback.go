@@ -25,6 +25,7 @@ A state that was cleared comes back, too.`,
 	}
 	to := cmd.Flags().String("to", "", momentHelp)
 	dryRun := cmd.Flags().Bool("dry-run", false, "write nothing: show what would change")
+	force := forceFlag(cmd)
 	cmd.RunE = a.work(func(ctx context.Context, args []string) error {
 		id := args[0]
 		if *to == "" {
@@ -34,7 +35,16 @@ A state that was cleared comes back, too.`,
 		if err != nil {
 			return err
 		}
+		if !*dryRun {
+			question := fmt.Sprintf("This will replace the state's current value by that of %s. Continue?", versionText(moment))
+			if err := a.consent(ctx, *force, question); err != nil {
+				return err
+			}
+		}
 		return a.withStore(ctx, "rollback "+id+" --to "+*to, func(s *chstate.Store) error {
+			if err := notToCome(ctx, s, id, moment, time.Now()); err != nil {
+				return err
+			}
 			if *dryRun {
 				return a.showRollback(ctx, s, id, moment)
 			}
@@ -51,6 +61,24 @@ A state that was cleared comes back, too.`,
 		})
 	})
 	return cmd
+}
+
+// notToCome refuses a moment after now, which is a slip of the pen: the version
+// that was current then is the one of now. A version that a wrong clock dated
+// so is taken.
+func notToCome(ctx context.Context, s *chstate.Store, id string, moment, now time.Time) error {
+	if !moment.After(now) {
+		return nil
+	}
+	v, err := s.VersionAt(ctx, id, moment)
+	if err != nil {
+		return err
+	}
+	if v.UpdatedAt.UnixMilli() == moment.UnixMilli() {
+		return nil
+	}
+	return usageError{fmt.Sprintf("--to %s is still to come (it is %s): give a version as \"chstate history\" prints it, or a moment that has passed — nothing was changed",
+		versionText(moment), versionText(now))}
 }
 
 func (a *app) showRollback(ctx context.Context, s *chstate.Store, id string, moment time.Time) error {

@@ -33,7 +33,7 @@ func commands(t *testing.T) [][]string {
 	t.Helper()
 	args := map[string][]string{
 		"set": {"a", good, "--force"}, "merge": {"a", good}, "copy": {"a", "b", "--force"}, "move": {"a", "b", "--force"},
-		"clear": {"a", "--force"}, "edit": {"a"}, "reset": {"a", "--all"}, "import": {caseFile("export_mixed.json")}, "check": {caseFile("floats.json")},
+		"clear": {"a", "--force"}, "edit": {"a"}, "reset": {"a", "--stream", "s", "--force"}, "import": {caseFile("export_mixed.json")}, "check": {caseFile("floats.json")},
 		"rollback": {"a", "--to", "1h", "--force"}, "run": {"a", "--", "true"}, "release": {"a", "--force"},
 	}
 	var all [][]string

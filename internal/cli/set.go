@@ -35,10 +35,8 @@ byte order mark), or from standard input with "-".`,
 			return err
 		}
 		a.warnOf(shape, text)
-		if !*force {
-			if err := a.confirm(ctx, "This will overwrite the state's current value. Continue?"); err != nil {
-				return err
-			}
+		if err := a.consent(ctx, *force, "This will overwrite the state's current value. Continue?"); err != nil {
+			return err
 		}
 		return a.withStore(ctx, "set "+id, func(s *chstate.Store) error {
 			// As Meltano: a complete state that replaces both halves.
