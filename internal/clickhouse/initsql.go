@@ -14,12 +14,14 @@ func InitSQL(cfg Config) (string, error) {
 	}
 	n := cfg.names()
 	engine := cfg.engine("", false)
-	user, grant := quoteIdent(cfg.User), "GRANT"
-	if cfg.User == "" {
-		user, grant = "`the user`", "-- GRANT" // nobody is named yet
-	}
+	grant, user := cfg.grantee()
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- Tables of chstate. Run this as a user who may create and grant.\n")
+	if cfg.User == "" {
+		fmt.Fprintf(&b, "-- No account is named in the settings (user): put its name into the GRANTs, and take their dashes off.\n")
+	} else {
+		fmt.Fprintf(&b, "-- The account %s, the settings' user, is granted what it needs; the account has to be there.\n", user)
+	}
 	fmt.Fprintf(&b, "CREATE DATABASE IF NOT EXISTS %s%s;\n", quoteIdent(n.schema), n.cluster)
 	for _, want := range cfg.wanted() {
 		b.WriteString("\n" + want.layout.create(n, want.name, engine, nil, true) + ";\n")
@@ -33,10 +35,25 @@ func InitSQL(cfg Config) (string, error) {
 		fmt.Fprintf(&b, "%s;\n", n.createCells())
 		fmt.Fprintf(&b, "%s%s SELECT, INSERT, ALTER UPDATE ON %s TO %s;\n", grant, n.cluster, n.qualified(n.cells()), user)
 	}
-	fmt.Fprintf(&b, "\n-- Deleting states (`chstate clear`, `meltano state clear`).\n")
-	fmt.Fprintf(&b, "%s%s ALTER DELETE ON %s TO %s;\n", grant, n.cluster, n.State(), user)
+	deleting := func(what, table string) {
+		fmt.Fprintf(&b, "\n-- %s\n%s%s ALTER DELETE ON %s TO %s;\n", what, grant, n.cluster, table, user)
+	}
+	deleting("Deleting states (`chstate clear` and `move`, `meltano state clear`).", n.State())
+	deleting("Taking back locks while the older plugin, meltano-state-backend-clickhouse, uses these tables, too.", n.Lock())
+	if cfg.HistoryDays > 0 {
+		deleting("Forgetting old versions (`chstate history prune`).", n.History())
+	}
 	if cfg.Cluster != "" {
 		fmt.Fprintf(&b, "\n-- Only for a user who makes the tables himself: statements ON CLUSTER need this.\n-- GRANT CLUSTER ON *.* TO %s;\n", user)
 	}
 	return b.String(), nil
+}
+
+// grantee gives the verb and the account of a grant. Where the settings name
+// no account, the grant is a comment.
+func (cfg Config) grantee() (grant, user string) {
+	if cfg.User == "" {
+		return "-- GRANT", "`the user`"
+	}
+	return "GRANT", quoteIdent(cfg.User)
 }

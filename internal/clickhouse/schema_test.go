@@ -17,6 +17,7 @@ func TestInitSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "-- Tables of chstate. Run this as a user who may create and grant.\n" +
+		"-- The account `etl`, the settings' user, is granted what it needs; the account has to be there.\n" +
 		"CREATE DATABASE IF NOT EXISTS `meltano`;\n" +
 		`
 CREATE TABLE IF NOT EXISTS ` + "`meltano`.`state`" + ` (
@@ -55,8 +56,12 @@ ORDER BY (state_id, updated_at) TTL toDateTime(archived_at) + toIntervalDay(30);
 ` + "GRANT SELECT, INSERT ON `meltano`.`state` TO `etl`;\n" +
 		"GRANT SELECT, INSERT ON `meltano`.`state_lock` TO `etl`;\n" +
 		"GRANT SELECT, INSERT ON `meltano`.`state_history` TO `etl`;\n" +
-		"\n-- Deleting states (`chstate clear`, `meltano state clear`).\n" +
-		"GRANT ALTER DELETE ON `meltano`.`state` TO `etl`;\n"
+		"\n-- Deleting states (`chstate clear` and `move`, `meltano state clear`).\n" +
+		"GRANT ALTER DELETE ON `meltano`.`state` TO `etl`;\n" +
+		"\n-- Taking back locks while the older plugin, meltano-state-backend-clickhouse, uses these tables, too.\n" +
+		"GRANT ALTER DELETE ON `meltano`.`state_lock` TO `etl`;\n" +
+		"\n-- Forgetting old versions (`chstate history prune`).\n" +
+		"GRANT ALTER DELETE ON `meltano`.`state_history` TO `etl`;\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -66,6 +71,12 @@ ORDER BY (state_id, updated_at) TTL toDateTime(archived_at) + toIntervalDay(30);
 	nobody, err := InitSQL(Config{Schema: "meltano", Table: "state"})
 	if err != nil || strings.Contains(nobody, "\nGRANT") || strings.Contains(nobody, "history") {
 		t.Errorf("without a user and a history: %s, %v", nobody, err)
+	}
+	if !strings.Contains(nobody, "\n-- No account is named in the settings") {
+		t.Errorf("who is granted is not said: %s", nobody)
+	}
+	if views := ViewsSQL(Config{Schema: "meltano", Table: "state"}); strings.Contains(views, "\nGRANT") {
+		t.Errorf("without a user: %s", views)
 	}
 }
 

@@ -53,10 +53,11 @@ func (v view) create(n names, replace bool) string {
 // ViewsSQL gives the statements that make the views, and the grants to read them.
 func ViewsSQL(cfg Config) string {
 	n := cfg.names()
+	grant, user := cfg.grantee()
 	out := "\n-- Views for SQL and dashboards.\n"
 	for _, v := range n.views() {
 		out += v.create(n, false) + ";\n"
-		out += fmt.Sprintf("GRANT%s SELECT ON %s TO %s;\n", n.cluster, n.qualified(v.name), quoteIdent(cfg.User))
+		out += fmt.Sprintf("%s%s SELECT ON %s TO %s;\n", grant, n.cluster, n.qualified(v.name), user)
 	}
 	return out
 }
