@@ -3,38 +3,20 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/chstate/chstate/internal/chtest"
 )
-
-// start runs the tool as a process of its own, on the schema.
-func start(t *testing.T, schema string, args ...string) (*exec.Cmd, *bytes.Buffer) {
-	t.Helper()
-	cmd := exec.Command("chstate", args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	cmd.Env = append(os.Environ(), "MELTANO_STATE_BACKEND_URI="+chtest.Target(t).URI("analytics"), "MELTANO_STATE_BACKEND_CLICKHOUSE_SCHEMA="+schema)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return cmd, &stderr
-}
 
 // C08: whenever Ctrl-C or SIGTERM comes, there is the old state or the new
 // one, and the lock is gone within 2 s.
 func TestInterruptedAtAnyMoment(t *testing.T) {
 	tool := newTool(t)
-	schema := strings.TrimPrefix(tool.env[1], "MELTANO_STATE_BACKEND_CLICKHOUSE_SCHEMA=")
 	state := func(n int) string { return fmt.Sprintf(`{"singer_state":{"bookmarks":{"n":%d}}}`, n) }
 	tool.run(exitDone, "set", "--force", "a", state(0))
 	file := filepath.Join(t.TempDir(), "import.json")
@@ -53,22 +35,21 @@ func TestInterruptedAtAnyMoment(t *testing.T) {
 			tool.run(exitDone, "set", "--force", "b", now)
 			args = []string{"move", "--force", "b", "a"}
 		}
-		cmd, stderr := start(t, schema, args...)
+		p := tool.start(args...)
 		time.Sleep(time.Duration(i) * 6 * time.Millisecond)
 		signal := []os.Signal{os.Interrupt, syscall.SIGTERM}[i%2]
-		if err := cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := p.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 		sent := time.Now()
-		_ = cmd.Wait() // its code is looked at below
+		code := p.ends(t)
 		took := time.Since(sent)
-		code := cmd.ProcessState.ExitCode()
 		killed := code == -1 // the signal came before the tool was up
 		switch {
 		case code == exitInterrupted, killed:
 			interrupted++
 		case code != exitDone:
-			t.Errorf("%q ended with code %d: %s", args, code, stderr)
+			t.Errorf("%q ended with code %d: %s", args, code, &p.err)
 		}
 		if took > 2*time.Second {
 			t.Errorf("%q went on for %s after %s", args, took, signal)
@@ -80,8 +61,7 @@ func TestInterruptedAtAnyMoment(t *testing.T) {
 				t.Errorf("neither place has the state that was moved: %s", left)
 			}
 		}
-		held := chtest.SQL(t, "SELECT count() FROM (SELECT state_id, lock_id, argMax(released, seq) AS r FROM "+schema+
-			".state_lock GROUP BY state_id, lock_id) WHERE r = 0")
+		held := tool.sql("SELECT count() FROM (SELECT state_id, lock_id, argMax(released, seq) AS r FROM $.state_lock GROUP BY state_id, lock_id) WHERE r = 0")
 		if held != "0" {
 			t.Errorf("%s claims are left after %q", held, args)
 		}
