@@ -59,7 +59,7 @@ func (s *service) call(ctx context.Context, req request) (any, error) {
 	case "get":
 		return s.get(ctx, req)
 	case "set":
-		return done{}, s.set(ctx, req)
+		return s.set(ctx, req)
 	case "delete":
 		return done{}, s.delete(ctx, req)
 	case "clear_all":
@@ -74,12 +74,16 @@ func (s *service) call(ctx context.Context, req request) (any, error) {
 }
 
 func (s *service) get(ctx context.Context, req request) (body any, err error) {
-	var st chstate.State
+	var (
+		st      chstate.State
+		version int64
+	)
 	if req.Hold == 0 {
 		st, err = s.store.Get(ctx, req.StateID)
 	} else {
 		err = s.under(req, func(h Hold) (err error) {
 			st, err = h.Get(ctx)
+			version = knownVersion(h)
 			return err
 		})
 	}
@@ -90,15 +94,21 @@ func (s *service) get(ctx context.Context, req request) (body any, err error) {
 		return nil, err
 	}
 	w, err := toWire(st)
-	return gotState{&w}, err
+	return gotState{&w, version}, err
 }
 
-func (s *service) set(ctx context.Context, req request) error {
+func (s *service) set(ctx context.Context, req request) (body any, err error) {
 	st := wireState{ID: req.StateID, Partial: req.Partial, Completed: req.Completed}.toState()
 	if req.Hold == 0 {
-		return s.store.Set(ctx, st)
+		return done{}, s.store.Set(ctx, st)
 	}
-	return s.under(req, func(h Hold) error { return h.Set(ctx, st) })
+	var version int64
+	err = s.under(req, func(h Hold) (err error) {
+		err = h.Set(ctx, st)
+		version = knownVersion(h)
+		return err
+	})
+	return wrote{version}, err
 }
 
 func (s *service) delete(ctx context.Context, req request) error {

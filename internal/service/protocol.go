@@ -64,10 +64,15 @@ type event struct {
 type (
 	done     struct{}
 	gotState struct {
-		State *wireState `json:"state"`
+		State   *wireState `json:"state"`
+		Version int64      `json:"version,omitempty"` // under a hold
 	}
 	gotHold struct {
-		Hold uint64 `json:"hold"`
+		Hold    uint64 `json:"hold"`
+		Version int64  `json:"version,omitempty"`
+	}
+	wrote struct {
+		Version int64 `json:"version,omitempty"`
 	}
 	gotCount struct {
 		Count int `json:"count"`

@@ -168,6 +168,36 @@ func TestCallsUnderAHold(t *testing.T) {
 	}
 }
 
+// Under a hold, answers tell the version that is stored where the store knows
+// it, and none where it would have to ask.
+func TestVersionsAreTold(t *testing.T) {
+	f := newFake()
+	c := serve(t, f)
+	told := func(id uint64, want any) {
+		t.Helper()
+		if got := c.ok(id)["version"]; got != want {
+			t.Errorf("answer %d tells version %v, want %v", id, got, want)
+		}
+	}
+	c.say(`{"id":2,"op":"lock","state_id":"a"}`)
+	told(2, nil)
+	f.mu.Lock()
+	f.states["a"] = chstate.State{ID: "a", UpdatedAt: time.UnixMilli(1_764_450_000_123)}
+	f.mu.Unlock()
+	c.say(`{"id":3,"op":"get","state_id":"a","hold":1}`)
+	told(3, 1_764_450_000_123.)
+	c.say(`{"id":4,"op":"get","state_id":"a"}`)
+	told(4, nil) // without a lock it may be another one at any moment
+	c.say(`{"id":5,"op":"set","state_id":"a","hold":1,"completed":"{}"}`)
+	told(5, nil) // the fake's states have no version
+	c.say(`{"op":"release","hold":1}`)
+	f.mu.Lock()
+	f.states["a"] = chstate.State{ID: "a", UpdatedAt: time.UnixMilli(7)}
+	f.mu.Unlock()
+	c.say(`{"id":6,"op":"lock","state_id":"a"}`)
+	told(6, 7.)
+}
+
 // The caller does not wait for its release, but its next lock does.
 func TestTheNextLockComesAfterTheRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

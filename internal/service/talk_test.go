@@ -289,6 +289,13 @@ type fakeHold struct {
 
 func (h *fakeHold) Context() context.Context { return h.ctx }
 
+func (h *fakeHold) Known() (chstate.State, bool) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	st, ok := h.f.states[h.id]
+	return st, ok && !st.UpdatedAt.IsZero()
+}
+
 func (h *fakeHold) Get(ctx context.Context) (chstate.State, error) {
 	h.f.note("held get %s", h.id)
 	return h.f.Get(ctx, h.id)

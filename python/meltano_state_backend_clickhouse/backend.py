@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 import typing as t
 from decimal import Decimal
 
@@ -61,6 +62,8 @@ STALE_LOCK_SECONDS = 300
 LOCK_SETTLE_SECONDS = 1.0
 """How long the strategy ``settle`` waits (setting ``lock_settle_seconds``)."""
 
+_TOLD_FOR = 1.0
+"""Seconds for which the version of a locked state, as it was told, counts."""
 _UPLOAD_STATES = 1000
 _UPLOAD_BYTES = 1 << 20
 
@@ -68,10 +71,21 @@ _UPLOAD_BYTES = 1 << 20
 class _Hold:
     """The lock of one state id, held by this manager."""
 
-    def __init__(self, helper: Helper, number: int, state_id: str) -> None:
+    def __init__(self, helper: Helper, answer: Message, state_id: str) -> None:
         self.helper = helper
-        self.number = number
+        self.number: int = answer["hold"]
         self.state_id = state_id
+        self.learn(answer)
+
+    def learn(self, answer: Message) -> None:
+        """Note the version of the stored state, where the program told it."""
+        self._version: int | None = answer.get("version")
+        self._told = time.monotonic()
+
+    @property
+    def version(self) -> int | None:
+        """Which version of the state is stored; None when that is not known, or was told too long ago."""
+        return self._version if time.monotonic() - self._told < _TOLD_FOR else None
 
     def check(self) -> None:
         """Raise when the lock is not held any more."""
@@ -133,6 +147,9 @@ class ClickhouseStateStoreManager(StateStoreManager):
         # Decimals come from Meltano's own parsing; their text says what was written.
         self._use = Use(uri, {n: str(v) if isinstance(v, Decimal) else v for n, v in given.items()})
         self._holds: dict[str, _Hold] = {}
+        # The state last read or written under a lock, and its version: of a run's
+        # many partial updates, none but the first has to ask for it.
+        self._last: tuple[int, Wire] | None = None
         self._ahead: ReadAhead | None = None
         self._client: Client | None = None
 
@@ -153,7 +170,8 @@ class ClickhouseStateStoreManager(StateStoreManager):
         self._forget_ahead()
         with self._answering_for(state.state_id):
             wire = to_wire(state)
-            self._call("set", wire["id"], partial=wire["partial"], completed=wire["completed"])
+            answer = self._call("set", wire["id"], partial=wire["partial"], completed=wire["completed"])
+            self._learn(wire, answer)
         unsaved.saved(self._use.key, state.state_id)
 
     @override
@@ -166,8 +184,16 @@ class ClickhouseStateStoreManager(StateStoreManager):
         """
         if (ahead := self._ahead) and (state := ahead.take(state_id)):
             return state
-        wire = self._call("get", checked_id(state_id))["state"]
-        return None if wire is None else from_wire(wire)
+        hold = self._holds.get(state_id)
+        if hold and (wire := self._known(hold)):
+            hold.check()
+            return from_wire(wire)
+        answer = self._call("get", checked_id(state_id))
+        wire = answer["state"]
+        if wire is None:
+            return None
+        self._learn(wire, answer)
+        return from_wire(wire)
 
     @override
     def delete(self, state_id: str) -> None:
@@ -178,7 +204,9 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         """
         self._forget_ahead()
-        self._call("delete", checked_id(state_id))
+        answer = self._call("delete", checked_id(state_id))
+        if hold := self._holds.get(state_id):
+            hold.learn(answer)
         unsaved.saved(self._use.key, state_id)
 
     @override
@@ -267,8 +295,8 @@ class ClickhouseStateStoreManager(StateStoreManager):
         self._forget_ahead()
         with self._answering_for(state_id):
             helper = self._use.helper()
-            number = helper.call("lock", state_id=checked_id(state_id))["hold"]
-            hold = self._holds[state_id] = _Hold(helper, number, state_id)
+            answer = helper.call("lock", state_id=checked_id(state_id))
+            hold = self._holds[state_id] = _Hold(helper, answer, state_id)
             try:
                 yield
                 hold.check()
@@ -318,6 +346,20 @@ class ClickhouseStateStoreManager(StateStoreManager):
             return self._use.helper().call(op, state_id=state_id, **fields)
         hold.check()
         return hold.helper.call(op, state_id=state_id, hold=hold.number, **fields)
+
+    def _learn(self, wire: Wire, answer: Message) -> None:
+        """Keep the state that an answer told the version of."""
+        if hold := self._holds.get(wire["id"]):
+            hold.learn(answer)
+            if version := hold.version:
+                self._last = version, wire
+
+    def _known(self, hold: _Hold) -> Wire | None:
+        """Give the state under a hold when it is the one that this manager last read or wrote."""
+        if self._last is None:
+            return None
+        version, wire = self._last
+        return wire if wire["id"] == hold.state_id and version == hold.version else None
 
     def _forget_ahead(self) -> None:
         if ahead := self._ahead:
