@@ -19,11 +19,12 @@ import (
 // L05: a process stands still between its look and its claim for 3 s (its
 // claim travels that long). Nobody holds the id twice meanwhile.
 func TestL05StoppedBetweenLookAndClaim(t *testing.T) {
+	t.Parallel()
 	slow, p := proxied(t)
 	quick := slow
 	srv := chtest.Target(t)
 	quick.Host, quick.Port, quick.Secure = srv.Host, srv.Port, srv.Secure
-	slow.Lock.Lease, quick.Lock.Lease = 2*time.Second, 2*time.Second
+	slow.Lock.Lease = 2 * time.Second // the other keeps the usual one: this may be a busy machine
 	stopped, other := open(t, slow), open(t, quick)
 	must(t, stopped.Prepare(t.Context()))
 	p.On(faultproxy.When("INSERT", faultproxy.Times(1, faultproxy.Delay(3*time.Second, nil)), "_lock"))
@@ -58,12 +59,13 @@ func TestL05StoppedBetweenLookAndClaim(t *testing.T) {
 // renew it loses the lock, writes nothing more, and leaves its successor's
 // claim alone.
 func TestL06LongHolder(t *testing.T) {
+	t.Parallel()
 	slow, p := proxied(t)
-	slow.Lock.Lease = time.Second
 	quick := slow
+	slow.Lock.Lease = 3 * time.Second
 	srv := chtest.Target(t)
 	quick.Host, quick.Port, quick.Secure = srv.Host, srv.Port, srv.Secure
-	quick.Lock.Wait = 3500 * time.Millisecond
+	quick.Lock.Wait = 3*slow.Lock.Lease + time.Second/2
 	long, other := open(t, slow), open(t, quick)
 	h, err := long.Lock(t.Context(), "a")
 	must(t, err)
