@@ -24,6 +24,8 @@ _reasons: dict[tuple[str, str], str] = {}
 def failed(store: str, state_id: str, reason: str) -> None:
     """Remember a write that failed, and say so the first time."""
     global _process  # noqa: PLW0603
+    # What cannot be encoded cannot be logged: half a surrogate pair is written out.
+    state_id, reason = (text.encode(errors="backslashreplace").decode() for text in (state_id, reason))
     with _lock:
         if _process != os.getpid():  # what a parent process could not write is its own affair
             _process = os.getpid()

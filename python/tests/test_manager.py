@@ -355,7 +355,11 @@ def test_i01_i02_i03_i05_odd_ids(manager: ClickhouseStateStoreManager) -> None:
 
 
 @pytest.mark.parametrize("state_id", ["", "\ud800", None])
-def test_ids_that_cannot_be(manager: ClickhouseStateStoreManager, state_id: t.Any) -> None:
+def test_ids_that_cannot_be(
+    manager: ClickhouseStateStoreManager,
+    state_id: t.Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     calls: list[Callable[[], object]] = [
         lambda: manager.get(state_id),
         lambda: manager.set(state(state_id, None, A)),
@@ -365,6 +369,7 @@ def test_ids_that_cannot_be(manager: ClickhouseStateStoreManager, state_id: t.An
     for call in calls:
         with pytest.raises(errors.InvalidStateError, match="state id"):
             call()
+    assert caplog.text.encode()  # any log file can take it
 
 
 @pytest.mark.parametrize("value", [[1], "text", 7])
