@@ -39,12 +39,17 @@ demo: build engine ## Show it all: Meltano, a tap, a target, and the bookmark in
 	@PYTHON=$(PYTHON) demo/run.sh
 
 .PHONY: test
-test: lint test-go engine-test test-python ## Run all linters and tests, on the local engine or on CH_TEST_URI
+test: ## Run all linters and tests, on the local engine or on CH_TEST_URI
+	@# Linting, and what is fetched or compiled, all together: half of it waits for the network.
+	$(MAKE) -j4 --output-sync=target lint build engine .venv/ready .venv37/ready
+	$(MAKE) test-go engine-test test-python
 
 .PHONY: test-go
 test-go: build engine ## Run the Go tests of library, tool and lock
-	go test -count=1 $(RACE) $$(go list ./... | grep -v /internal/races)
-	@# Real processes that race each other, by themselves: each is a whole tool, and slow with the detector.
+	go test -count=1 $(RACE) $$(go list ./... | grep -Ev '/internal/(cli|races)$$')
+	@# What starts the tool as a process, some hundred times: the detector makes each start ten times as long.
+	go test -count=1 ./internal/cli
+	@# Real processes that race each other, by themselves.
 	go test -count=1 ./internal/races
 	@[ -e /usr/share/zookeeper/bin/zkServer.sh ] || echo 'NOT TESTED: the lock strategy "keeper", which needs a ZooKeeper (Debian: apt-get install zookeeper)'
 
@@ -52,7 +57,7 @@ test-go: build engine ## Run the Go tests of library, tool and lock
 test-python: build engine .venv/ready .venv37/ready ## Run the tests of the add-on, with the newest and the oldest Meltano
 	.venv/bin/pip install --quiet --no-deps --no-build-isolation .
 	.venv37/bin/pip install --quiet --no-deps --no-build-isolation .
-	CHSTATE_MELTANO37="$(CURDIR)/.venv37/bin" .venv/bin/python -m pytest -q python/tests
+	CHSTATE_MELTANO37="$(CURDIR)/.venv37/bin" .venv/bin/python -m pytest -q -n 2 --dist worksteal python/tests
 
 .PHONY: lint
 lint: lint-go lint-python audit ## Run the linters, and compile for every platform

@@ -171,6 +171,7 @@ func TestR11AsyncInsertProfile(t *testing.T) {
 // R12: a backup brings a lock back whose holder is long gone, and a state that
 // was cleared. The lock is nobody's after a lease, at once when it is older than that.
 func TestR12RestoredBackup(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Lock.Lease, o.Lock.Linger = 2*time.Second, -1
 	s := open(t, o)
@@ -202,6 +203,7 @@ func TestR12RestoredBackup(t *testing.T) {
 // quickly, and so is its list. (ClickHouse merges by itself; what to do where
 // it does not is in docs/cases.md.)
 func TestR13ManyLargeVersions(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	s := open(t, o)
 	must(t, s.Migrate(t.Context()))

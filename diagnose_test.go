@@ -100,6 +100,7 @@ func TestDiagnoseUnreachable(t *testing.T) {
 // Two servers behind one address share neither states nor locks, unless their
 // tables are replicated.
 func TestDiagnoseSeveralServers(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	second := chtest.Start(t, chtest.Options{})
 	must(t, open(t, o).Prepare(t.Context()))

@@ -16,6 +16,7 @@ import (
 // L04 in one process: stores that know nothing of each other add to one state;
 // no addition is lost.
 func TestL04ReadAddWrite(t *testing.T) {
+	t.Parallel()
 	const writers, each = 4, 12
 	o := options(t)
 	o.Lock.Wait = time.Minute

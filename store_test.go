@@ -142,6 +142,7 @@ func TestS01N15LargeState(t *testing.T) {
 
 // I01, I02, I03, I05: ids are opaque.
 func TestI01I02I05StateIDs(t *testing.T) {
+	t.Parallel()
 	s := newStore(t)
 	b, err := os.ReadFile("testdata/cases/state_ids.json")
 	must(t, err)

@@ -65,6 +65,7 @@ func TestN02ServiceWakesUp(t *testing.T) {
 			faultproxy.Delay(1500*time.Millisecond, faultproxy.Status(503, "upstream unavailable")))),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o, p := proxied(t)
 			o, log := logged(o)
 			o.ConnectTimeout = time.Second // bounds connecting, not answering
@@ -141,6 +142,7 @@ func TestN10Proxy(t *testing.T) {
 
 // N11: a connection is cut when it is used again after a pause.
 func TestN11ConnectionsThatIdled(t *testing.T) {
+	t.Parallel()
 	o, p := proxied(t)
 	o, log := logged(o)
 	o.Lock.Linger = -1 // no renewal between the updates
@@ -191,6 +193,7 @@ func TestN16N17FailuresThatPass(t *testing.T) {
 
 // N17: very many updates of one id leave few parts behind.
 func TestN17ManyUpdates(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	s := open(t, o)
 	for i := range 2000 {

@@ -65,7 +65,7 @@ func TestL01KilledHolder(t *testing.T) {
 		"set", "a", "--force", good, "--lock-wait-seconds", "0")
 	start := time.Now()
 	tool.run(exitDone, "set", "a", "--force", good)
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 15*time.Second { // a lease of 2 s, on a busy machine
 		t.Errorf("taken over after %s", took)
 	}
 }
@@ -74,13 +74,18 @@ func TestL01KilledHolder(t *testing.T) {
 // and does not remove its successor's lock.
 func TestL05L06StoppedHolder(t *testing.T) {
 	tool := newTool(t)
+	// What it says counts: the lock's table shows also who has only announced.
+	holds := func(p *process) func() bool {
+		return func() bool { return strings.Contains(p.err.String(), "is held until Ctrl-C") }
+	}
 	first := tool.start("lock", "hold", "a", "--lock-timeout-seconds", "2")
-	until(t, "the lock is held", func() bool { return tool.code("lock", "show", "a") == exitDone })
+	until(t, "the lock is held", holds(first))
 	_ = first.Process.Signal(syscall.SIGSTOP)
 	second := tool.start("lock", "hold", "a")
-	until(t, "the lock is taken over", func() bool {
-		return matches(fmt.Sprintf(`(?m)^a +holds .* %d `, second.Process.Pid), tool.run(exitDone, "lock", "list"))
-	})
+	until(t, "the lock is taken over", holds(second))
+	if list := tool.run(exitDone, "lock", "list"); !matches(fmt.Sprintf(`(?m)^a +holds .* %d `, second.Process.Pid), list) {
+		t.Errorf("the list of locks: %s", list)
+	}
 	_ = first.Process.Signal(syscall.SIGCONT)
 	if code := first.ends(t); code != exitLost {
 		t.Errorf("the first holder ended with %d: %s", code, &first.err)

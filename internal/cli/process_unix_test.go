@@ -3,19 +3,20 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/chstate/chstate/internal/chtest"
 )
 
 // process is a run of the tool.
 type process struct {
 	*exec.Cmd
-	out, err bytes.Buffer
+	out, err chtest.Log
 }
 
 // start runs the tool as a process of its own, in the test's environment.

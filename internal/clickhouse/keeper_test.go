@@ -29,6 +29,7 @@ func keeperConfig(t *testing.T) (*chtest.Keeper, Config) {
 // TestKeeper: the log in Keeper passes the suite that every log of the lock
 // has to, and what only Keeper can do to it.
 func TestKeeper(t *testing.T) {
+	t.Parallel()
 	keeper, cfg := keeperConfig(t)
 	db := openWith(t, cfg)
 	t.Run("conformance", func(t *testing.T) {

@@ -153,7 +153,8 @@ func TestManyMigrateAtOnce(t *testing.T) {
 // TestMigratorsThatDied: whatever step the last one reached, the next one
 // gets to the end, with the claims.
 func TestMigratorsThatDied(t *testing.T) {
-	defer func(d time.Duration) { abandoned = d }(abandoned)
+	was := abandoned
+	t.Cleanup(func() { abandoned = was }) // when the parallel parts have ended
 	abandoned = time.Second
 	for _, c := range []struct {
 		name  string
@@ -188,6 +189,7 @@ func TestMigratorsThatDied(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			cfg := testConfig(chtest.Target(t), chtest.Schema(t))
 			olderTables(t, cfg, "", "DateTime64(3)")
 			n := cfg.names()

@@ -79,7 +79,7 @@ func (db *DB) read(ctx context.Context, table string, do func(context.Context, *
 		return err // it may be there, only not for this user to see
 	}
 	if db.toldMissing.CompareAndSwap(false, true) {
-		db.log.Warn(fmt.Sprintf("there is no table %s yet, and so no state: the first write makes it; if there should be states, check schema and table",
+		db.log.Info(fmt.Sprintf("there is no table %s yet, and so no state: the first write makes it; if there should be states, check schema and table",
 			db.names.plain(table)), "server", db.Target())
 	}
 	return nil
