@@ -93,7 +93,7 @@ func Diff(old, now State) ([]Change, error) {
 
 // Now gives the server's clock, by which states are dated.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	now, _, err := s.db.Newest(ctx)
+	now, _, err := s.db.Versions(ctx)
 	return now.Time(), s.wrap(err, "ask for the time")
 }
 
@@ -114,7 +114,7 @@ func (s *Store) Ages(ctx context.Context, pattern string) ([]Dated, error) {
 		}
 		ids = append(ids, id)
 	}
-	now, newest, err := s.db.Newest(ctx, ids...)
+	now, newest, err := s.db.Versions(ctx, ids...)
 	if err != nil {
 		return nil, s.wrap(err, "read the ages of states")
 	}

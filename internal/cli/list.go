@@ -60,14 +60,15 @@ func (a *app) listIDs(ctx context.Context, s *chstate.Store, pattern, format str
 }
 
 func (a *app) listText(ctx context.Context, s *chstate.Store, pattern string) error {
-	out := bufio.NewWriter(a.stdout)
+	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	n := 0
 	for id, err := range s.IDs(ctx, pattern) {
 		if err != nil {
 			return err
 		}
 		n++
-		fmt.Fprintln(out, id)
+		_, _ = out.WriteString(id) // Flush gives the error
+		_ = out.WriteByte('\n')
 	}
 	if n == 0 {
 		fmt.Fprintln(a.stderr, "No state IDs found.")

@@ -79,8 +79,8 @@ func (db *DB) read(ctx context.Context, table string, do func(context.Context, *
 		return err // it may be there, only not for this user to see
 	}
 	if db.toldMissing.CompareAndSwap(false, true) {
-		db.log.Info(fmt.Sprintf("there is no table %s yet, and so no state: the first write makes it; if there should be states, check schema and table",
-			db.names.plain(table)), "server", db.Target())
+		db.log.Info(fmt.Sprintf("there is no table %s yet on %s, so there are no states; the first write makes it. If there should be states, check schema and table",
+			db.names.plain(table), db.Target()))
 	}
 	return nil
 }

@@ -34,6 +34,10 @@ func everyRead(ctx context.Context, db *DB) (found bool, err error) {
 			}
 			return false, nil
 		},
+		func() (bool, error) {
+			now, newest, err := db.Versions(ctx)
+			return now == 0 || len(newest) > 0, err
+		},
 		func() (bool, error) { claims, err := db.Claims(ctx); return len(claims) > 0, err },
 	} {
 		some, failed := read()

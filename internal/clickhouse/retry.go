@@ -19,6 +19,7 @@ type retrying struct {
 	db      *DB
 	started time.Time
 	tries   int
+	moved   bool // something came since the last failure
 	told    bool
 	token   any // the insert's deduplication token, the same in each repetition
 }
@@ -26,14 +27,17 @@ type retrying struct {
 func (db *DB) retrying() *retrying { return &retrying{db: db, started: time.Now()} }
 
 // progress says that the request has got somewhere: what fails later is a new
-// failure, with the whole time for retrying before it.
-func (r *retrying) progress() { r.started, r.tries = time.Now(), 0 }
+// failure, with the whole time for retrying before it. It is called for each row.
+func (r *retrying) progress() { r.moved = true }
 
 // again says whether to send the request once more, after having waited for
 // it; it does not once the time for retrying is over or the context ends.
 func (r *retrying) again(ctx context.Context, failure *Error) bool {
 	if !failure.passing || ctx.Err() != nil {
 		return false
+	}
+	if r.moved {
+		r.started, r.tries, r.moved = time.Now(), 0, false
 	}
 	r.tries++
 	if r.tries == 1 && failure.cut {

@@ -48,7 +48,7 @@ func (db *DB) Get(ctx context.Context, id string) (row Row, found bool, err erro
 }
 
 // Newest gives the server's clock, and the greatest version stored of each of
-// the ids that exists.
+// the ids that exists, to those who are going to write.
 func (db *DB) Newest(ctx context.Context, ids ...string) (now lock.Millis, newest map[string]lock.Millis, err error) {
 	if err := checkIDs(ids...); err != nil {
 		return 0, nil, err
@@ -57,6 +57,22 @@ func (db *DB) Newest(ctx context.Context, ids ...string) (now lock.Millis, newes
 	if err != nil {
 		return 0, nil, err
 	}
+	return db.newestOf(ctx, s, ids)
+}
+
+// Versions is Newest for those who only read.
+func (db *DB) Versions(ctx context.Context, ids ...string) (now lock.Millis, newest map[string]lock.Millis, err error) {
+	if err := checkIDs(ids...); err != nil {
+		return 0, nil, err
+	}
+	err = db.read(ctx, db.names.state, func(ctx context.Context, s *server) (err error) {
+		now, newest, err = db.newestOf(ctx, s, ids)
+		return err
+	})
+	return now, newest, err
+}
+
+func (db *DB) newestOf(ctx context.Context, s *server, ids []string) (now lock.Millis, newest map[string]lock.Millis, err error) {
 	newest = make(map[string]lock.Millis, len(ids))
 	pieces := chunks(ids)
 	if len(pieces) == 0 {
