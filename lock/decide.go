@@ -134,7 +134,8 @@ type Decision struct {
 	// Foreign says whether a row of the older plugin was seen, live or dead;
 	// Older, whether a live one was: it holds the lock or wants it.
 	Foreign, Older bool
-	// Over are the claims of ours in its way that may be deleted, when Older.
+	// Over are the claims of ours in its way that may be deleted, when Older, or
+	// when the log is Shared and their owners have not deleted them.
 	Over []string
 }
 
@@ -143,6 +144,8 @@ type Rules struct {
 	// Skew is how far apart the clocks of the servers that answer may be: 0
 	// for one server.
 	Skew time.Duration
+	// Shared says that the older plugin is known to use the log.
+	Shared bool
 
 	off lockrules.Off
 }
@@ -192,8 +195,11 @@ func (r Rules) Decide(look Look, me Me, mem Memory) Decision {
 		}
 	}
 	slices.SortFunc(d.Dead, byID)
-	if d.Older {
+	switch {
+	case d.Older:
 		d.Over = over(claims, look.Now)
+	case r.Shared:
+		d.Over = over(claims, look.Now.Add(-sweepGrace))
 	}
 	mem.observe(look, claims, late)
 	d.Outcome = r.outcome(look, me, d, holder)

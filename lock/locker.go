@@ -211,7 +211,8 @@ func (l *Locker) look(ctx context.Context, key string, me Me, mem Memory) (Look,
 		return Look{}, Decision{}, err
 	}
 	look := Look{Snapshot: snap, Sent: sent, Received: l.opts.Clock.Now()}
-	rules := Rules{Skew: l.opts.Skew(), off: l.rules.Off}
+	f, ok := l.log.(Forgetter)
+	rules := Rules{Skew: l.opts.Skew(), Shared: ok && f.Shared(), off: l.rules.Off}
 	d := rules.Decide(look, me, mem)
 	l.sweepOver(key, d)
 	return look, d, nil

@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// The older Python plugin keeps its claims in the same table. It inserts a row
-// of its own, sleeps for a second, and has the lock if its row's id is the
-// lowest of all rows of the key; else it deletes its row and tries again. Any
-// row of ours is lower, released or not, so it stays away as long as there is
-// one. Three things follow, which are all that is here:
+// The older Python plugin keeps its claims in the same table. While there is any
+// row of the key it waits, a second at a time, and shows nothing of itself. When
+// there is none it inserts a row of its own, sleeps for a second, and has the lock
+// if its row's id is the lowest of all rows of the key; else it deletes its row
+// and tries again. Any row of ours is lower, released or not, so it stays away
+// as long as there is one. Three things follow, which are all that is here:
 //
 //   - A claim of ours that is over has to be deleted, or the older plugin waits
-//     until the row is 300 s old (sweep). Whoever sees the older plugin deletes
-//     those of others too, who may have ended before it came (sweepOver).
+//     until the row is 300 s old (sweep). Whoever sees the older plugin, or knows
+//     that it uses the table, deletes those of others too, who may have ended
+//     before they could (sweepOver).
 //   - A row of the older plugin that came after one of ours has lost, and need
 //     not be waited for. With several of its processes there is always one such
 //     row: who waits for none would wait for ever (latecomers).
-//   - It never gets the lock while a claimant of ours stands in line. So there
-//     are times in which newcomers that find it there give way (stepAside).
+//   - A claimant of ours that comes within its second takes the lock from it. So
+//     there are times in which newcomers that find it there give way (stepAside).
 
 // Forgetter is a Log that the older plugin may use too, and that can delete
 // the rows of a claim for its sake.
@@ -36,6 +38,9 @@ const (
 	// forgetTime bounds the deletion of claims that are over: a mutation, which
 	// may stand in line behind others.
 	forgetTime = 30 * time.Second
+	// sweepGrace is how long the deletion of a claim is left to its owner, where
+	// the older plugin is not in sight.
+	sweepGrace = 5 * time.Second
 	// forgetPause is how long others' claims are left alone after one that failed.
 	forgetPause = 10 * time.Second
 	// Of every round of the server's clock newcomers of ours, where the older
@@ -57,8 +62,8 @@ func (l *Locker) sweep(key, claimID string, foreign bool) {
 	}
 }
 
-// sweepOver deletes the claims that a look found to be over, where the older
-// plugin is waiting for the key.
+// sweepOver deletes the claims that a look found to be over and in the older
+// plugin's way.
 func (l *Locker) sweepOver(key string, d Decision) {
 	if len(d.Over) == 0 || len(l.sweeping) > 0 {
 		return // nothing to do, or what is under way may do it

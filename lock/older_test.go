@@ -61,6 +61,7 @@ type plugin struct {
 	w    *world
 	id   string
 	same bool // one lock id for all its attempts
+	bold bool // it inserts without looking first, so that some row is nearly always there
 	n    int
 }
 
@@ -97,6 +98,10 @@ func (p *plugin) acquire() (string, error) {
 				p.remove(row.ClaimID)
 			}
 		}
+		if !p.bold && len(p.w.log.Rows("key")) > 0 {
+			time.Sleep(pluginSettles)
+			continue
+		}
 		mine := p.insert()
 		time.Sleep(pluginSettles)
 		lowest := slices.MinFunc(p.w.log.Rows("key"), func(a, b lock.Row) int { return strings.Compare(a.ClaimID, b.ClaimID) })
@@ -115,15 +120,20 @@ func TestOlderPluginAndOursTakeTurns(t *testing.T) {
 		ours, theirs int
 		sameID       bool
 		pause        time.Duration
+		bold         bool
 	}{
-		{1, 1, false, 50 * time.Millisecond},
-		{1, 1, true, 0},
-		{2, 1, false, 10 * time.Millisecond},
-		{1, 3, true, 400 * time.Millisecond},
-		{3, 2, false, 30 * time.Millisecond},
-		{6, 1, false, 0},
+		{1, 1, false, 50 * time.Millisecond, true},
+		{1, 1, true, 0, true},
+		{2, 1, false, 10 * time.Millisecond, true},
+		{1, 3, true, 400 * time.Millisecond, true},
+		{3, 2, false, 30 * time.Millisecond, true},
+		{6, 1, false, 0, true},
+		// One that looks first needs a moment without a row of anybody's.
+		{1, 1, false, 3 * time.Second, false},
+		{2, 1, false, 5 * time.Second, false},
+		{1, 3, true, 5 * time.Second, false},
 	} {
-		t.Run(fmt.Sprint(c.ours, " of ours, ", c.theirs, " of theirs"), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d of ours, %d of theirs, bold %v", c.ours, c.theirs, c.bold), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				const rounds = 8
 				var ours, theirs sync.WaitGroup
@@ -142,7 +152,7 @@ func TestOlderPluginAndOursTakeTurns(t *testing.T) {
 					turns.Add(1)
 				}
 				for range c.ours {
-					l, _ := w.sharingProcess(false, func(o *lock.Options) { o.Linger = time.Second })
+					l, _ := w.sharingProcess(!c.bold, func(o *lock.Options) { o.Linger = time.Second })
 					ours.Go(func() {
 						for n := 0; n < rounds || !done.Load(); n++ {
 							h := w.acquire(l)
@@ -153,7 +163,7 @@ func TestOlderPluginAndOursTakeTurns(t *testing.T) {
 					})
 				}
 				for i := range c.theirs {
-					p := &plugin{w: w, id: fmt.Sprint(i), same: c.sameID}
+					p := &plugin{w: w, id: fmt.Sprint(i), same: c.sameID, bold: c.bold}
 					time.Sleep(137 * time.Millisecond) // out of step
 					theirs.Go(func() {
 						for range rounds {
@@ -228,7 +238,7 @@ func TestLatecomersOfTheOlderPlugin(t *testing.T) {
 		stop := make(chan struct{})
 		var all sync.WaitGroup
 		for i := range 3 {
-			p := &plugin{w: w, id: fmt.Sprint(i)}
+			p := &plugin{w: w, id: fmt.Sprint(i), bold: true}
 			time.Sleep(333 * time.Millisecond)
 			all.Go(func() {
 				for {
@@ -375,16 +385,19 @@ func TestOver(t *testing.T) {
 	}
 	older := lock.Row{ClaimID: "8", LockedAt: 900, ExpiresAt: 300_900, Ceiling: 300_900}
 	for _, c := range []struct {
-		name string
-		rows []lock.Row
-		now  lock.Millis
-		want string
+		name   string
+		rows   []lock.Row
+		now    lock.Millis
+		shared bool
+		want   string
 	}{
-		{"nobody is in need of it", rows, 1000, "[]"},
-		{"the older plugin waits", append(slices.Clone(rows), older), 1000, "[!given back]"},
-		{"a lease later", append(slices.Clone(rows), older), 1201, "[!given back !unsure]"},
+		{"nobody is in need of it", rows, 1000, false, "[]"},
+		{"the older plugin has a row", append(slices.Clone(rows), older), 1000, false, "[!given back]"},
+		{"a lease later", append(slices.Clone(rows), older), 1201, false, "[!given back !unsure]"},
+		{"the older plugin may be waiting, and their owners at it", rows, 5200, true, "[]"},
+		{"their owners are not", rows, 5201, true, "[!given back]"},
 	} {
-		d := lock.Rules{}.Decide(lock.Look{Snapshot: lock.Snapshot{Now: c.now, Rows: c.rows}}, lock.Me{ID: "!z"}, lock.Memory{})
+		d := lock.Rules{Shared: c.shared}.Decide(lock.Look{Snapshot: lock.Snapshot{Now: c.now, Rows: c.rows}}, lock.Me{ID: "!z"}, lock.Memory{})
 		if got := fmt.Sprint(d.Over); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}

@@ -15,19 +15,21 @@ import (
 	"github.com/chstate/chstate/internal/chtest"
 )
 
-// older is a process of the older Python plugin, statement by statement as its
-// documentation tells: it deletes stale rows, inserts a candidate, sleeps, and
-// has the lock if its id is the lowest of all rows, read without FINAL.
+// older is a process of the older Python plugin (0.1.0, as of its commit
+// f6ec0ce), statement by statement: while FINAL shows a row of the id it waits,
+// and deletes stale rows; then it inserts a candidate, sleeps, and has the lock
+// if its id is the lowest of all rows, read without FINAL.
 type older struct {
 	server chtest.Server
 	schema string
 }
 
 const (
-	// LOCK_TIMEOUT_SECONDS is 30. This may be a busy machine, on which a DELETE
-	// takes seconds: that it gets its turn within the 30 is tested in package
-	// lock, in a time of its own.
+	// LOCK_TIMEOUT_SECONDS is 30, of sleep. This may be a busy machine, on which
+	// a DELETE takes seconds: that it gets its turn within the 30 is tested in
+	// package lock, in a time of its own.
 	lockTimeout = 2 * time.Minute
+	lockRetry   = time.Second // retry_seconds, as Meltano has it
 	staleLock   = 300 * time.Second // STALE_LOCK_SECONDS
 	lockSettle  = time.Second       // LOCK_SETTLE_SECONDS
 )
@@ -42,8 +44,8 @@ func (w *older) sql(format string, a ...any) (string, error) {
 var olderTables = []string{
 	"CREATE TABLE IF NOT EXISTS @state (state_id String, partial_state Nullable(String), completed_state Nullable(String), updated_at DateTime64(3) DEFAULT now64(3))" +
 		" ENGINE = ReplacingMergeTree(updated_at) ORDER BY state_id",
-	"CREATE TABLE IF NOT EXISTS @state_lock (state_id String, lock_id String, locked_at DateTime64(3) DEFAULT now64(3))" +
-		" ENGINE = ReplacingMergeTree(locked_at) ORDER BY state_id TTL toDateTime(locked_at) + INTERVAL 300 SECOND",
+	"CREATE TABLE IF NOT EXISTS @state_lock (state_id String, lock_id String, locked_at DateTime DEFAULT now())" +
+		" ENGINE = ReplacingMergeTree(locked_at) ORDER BY state_id TTL locked_at + INTERVAL 300 SECOND",
 }
 
 func (w *older) do(_ context.Context, o order) (int, error) {
@@ -87,11 +89,21 @@ func (w *older) add(_ context.Context, id string) (n int, err error) {
 }
 
 func (w *older) acquire(id string) (string, error) {
-	for began := time.Now(); time.Since(began) < lockTimeout; {
-		if _, err := w.sql("DELETE FROM @state_lock WHERE state_id = '%s' AND locked_at < now64(3) - INTERVAL %d SECOND", id, int(staleLock.Seconds())); err != nil {
+	mine := uuid.NewString()
+	for slept := time.Duration(0); slept < lockTimeout; slept += lockRetry {
+		holder, err := w.holder(id)
+		if err == nil && holder != "" {
+			if _, err = w.sql("DELETE FROM @state_lock WHERE locked_at < now() - %d", int(staleLock.Seconds())); err == nil {
+				holder, err = w.holder(id)
+			}
+		}
+		if err != nil {
 			return "", err
 		}
-		mine := uuid.NewString()
+		if holder != "" {
+			time.Sleep(lockRetry)
+			continue
+		}
 		if _, err := w.sql("INSERT INTO @state_lock (state_id, lock_id) VALUES ('%s', '%s')", id, mine); err != nil {
 			return "", err
 		}
@@ -106,8 +118,15 @@ func (w *older) acquire(id string) (string, error) {
 		if err := w.remove(id, mine); err != nil {
 			return "", err
 		}
+		time.Sleep(lockRetry)
+		slept += lockSettle
 	}
 	return "", fmt.Errorf("the older plugin could not acquire the lock of %s within %s", id, lockTimeout)
+}
+
+// holder is _lock_held_by.
+func (w *older) holder(id string) (string, error) {
+	return w.sql("SELECT lock_id FROM @state_lock FINAL WHERE state_id = '%s' ORDER BY lock_id LIMIT 1", id)
 }
 
 func (w *older) remove(id, lockID string) error {
