@@ -200,7 +200,7 @@ func (d doctor) tables(o clickhouse.Overview) []Finding {
 				because(Fail, "let an administrator run what `chstate init --print-sql` prints"))
 		case !t.Exists:
 			out = append(out, ok("tables", "%s does not exist yet", t.Name).
-				because(Warn, "it is made at the first use; `chstate init` makes it now"))
+				because(Warn, "the first write makes it; `chstate init` does so now"))
 		case len(t.Wrong) > 0:
 			out = append(out, ok("tables", "%s is not what it must be: %s", t.Name, strings.Join(t.Wrong, "; ")).
 				because(Fail, "name another table or schema, or rename that one and let it be made anew"))
@@ -210,7 +210,7 @@ func (d doctor) tables(o clickhouse.Overview) []Finding {
 	}
 	if o.Replaced {
 		out = append(out, ok("tables", "the lock table has the older plugin's layout").
-			because(Warn, "the first use replaces it, `chstate init` does so now; processes of the older plugin go on working"))
+			because(Warn, "the first write replaces it, `chstate init` does so now; processes of the older plugin go on working"))
 	}
 	if o.Older {
 		out = append(out, ok("tables", "the lock table was the older plugin's: claims that are over are deleted from it, for that plugin's sake; "+
@@ -246,7 +246,7 @@ func (d doctor) exclusion(ctx context.Context, o clickhouse.Overview) []Finding 
 	case strategy == "keeper" && !o.Keeper && d.s.opts.CreateTables == "never":
 		out[0] = out[0].because(Fail, "let an administrator run what `chstate init --print-sql` prints, or use lock_strategy=table")
 	case strategy == "keeper" && !o.Keeper:
-		out[0] = out[0].because(Warn, "it is made at the first use, where the server has a keeper_map_path_prefix; `chstate init` makes it now")
+		out[0] = out[0].because(Warn, "the first write makes it, where the server has a keeper_map_path_prefix; `chstate init` does so now")
 	case strategy == "settle":
 		out[0] = out[0].because(Warn, "exclusion rests on the replicas' lag being shorter than that; prefer lock_strategy=auto")
 	}

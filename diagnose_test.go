@@ -56,7 +56,7 @@ func TestDiagnoseHealthy(t *testing.T) {
 func TestDiagnoseBeforeTheFirstUse(t *testing.T) {
 	o := options(t)
 	s := open(t, o)
-	wantFindings(t, findings(t, s), "warn tables: "+o.Schema+".state does not exist yet — it is made at the first use")
+	wantFindings(t, findings(t, s), "warn tables: "+o.Schema+".state does not exist yet — the first write makes it")
 	if got := chtest.SQL(t, "SELECT count() FROM system.databases WHERE name = '"+o.Schema+"'"); got != "0" {
 		t.Error("the schema was made")
 	}

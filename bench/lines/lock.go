@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/chstate/chstate"
@@ -48,7 +49,36 @@ func (b *bench) lock() {
 		took = append(took, ms((<-got).Sub(released)))
 	}
 	b.add(Line{Part: partLock, Name: "Go: hand-over to a waiter", Unit: milliseconds, Ours: stats(took), AtMost: 100})
+	b.add(Line{Part: partLock, Name: "Go: 20 waiters, 20 holds of 100 ms", Unit: milliseconds, Ours: one(b.line(schema)), AtMost: 1.5*20*100 + 3000})
 	b.add(Line{Part: partLock, Name: "Go: freed after the holder's machine is lost (lease 10 s)", Unit: milliseconds, Ours: one(b.afterLoss(schema)), AtMost: 12_000})
+}
+
+// line lets twenty stores wait for one id, and gives the time from the release
+// that they wait for until the last of them has been served.
+func (b *bench) line(schema string) float64 {
+	const waiters, hold = 20, 100 * time.Millisecond
+	change := func(o *chstate.Options) { o.Lock.Linger = -1 }
+	first := b.store(schema, change)
+	defer first.Close()
+	h, err := first.Lock(b.ctx, "line")
+	check(err)
+	var served sync.WaitGroup
+	for range waiters {
+		s := b.store(schema, change)
+		defer s.Close()
+		check(s.Prepare(b.ctx))
+		served.Go(func() {
+			h, err := s.Lock(b.ctx, "line")
+			check(err)
+			time.Sleep(hold)
+			h.Release()
+		})
+	}
+	time.Sleep(2 * time.Second) // all of them have looked by now
+	released := time.Now()
+	h.Release()
+	served.Wait()
+	return ms(time.Since(released))
 }
 
 // afterLoss kills a process that holds a lock, and gives the time until

@@ -237,9 +237,18 @@ func (db *DB) Rights(ctx context.Context) ([]Right, error) {
 			try{Right{Grant: "SELECT ON " + plain, For: "reading"}, "SELECT " + list + " FROM " + table + " WHERE 0"},
 			try{Right{Grant: "INSERT ON " + plain, For: "writing"}, "INSERT INTO " + table + " (" + list + ") SELECT " + list + " FROM " + table + " WHERE 0"})
 	}
-	if s.tables[db.names.state] != nil {
-		tries = append(tries, try{Right{Grant: "ALTER DELETE ON " + db.names.plain(db.names.state), For: "chstate clear and move"},
-			"CHECK GRANT ALTER DELETE ON " + db.names.State()})
+	deletes := func(name, purpose string) {
+		if s.tables[name] != nil {
+			tries = append(tries, try{Right{Grant: "ALTER DELETE ON " + db.names.plain(name), For: purpose},
+				"CHECK GRANT ALTER DELETE ON " + db.names.qualified(name)})
+		}
+	}
+	deletes(db.names.state, "chstate clear and move")
+	if t := s.tables[db.names.lock]; t != nil && strings.HasPrefix(t.comment, sharedMark) {
+		deletes(db.names.lock, "the older plugin's sake, which waits for claims that are over")
+	}
+	if db.cfg.HistoryDays > 0 {
+		deletes(db.names.history, "chstate history prune")
 	}
 	out := make([]Right, len(tries))
 	var group errgroup.Group
