@@ -27,6 +27,8 @@ type Mutation struct {
 	UnboundedDelete bool // a delete removes whatever is there
 	NoSkew          bool // expiry is taken at its word by replicas whose clocks differ
 	OneID           bool // a process has one claim id for all its holds
+	AnyOrder        bool // goroutines of one moment go on as the scheduler pleases
+	Brief           bool // nothing is wrong, but that the storm is short
 }
 
 // Result of one run.
@@ -71,6 +73,9 @@ func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 	synctest.Test(t, func(*testing.T) {
 		w := &world{seed: seed, mutation: m, start: time.Now(), calm: make(chan struct{}), broken: make(chan struct{})}
 		w.climate = newClimate(w.rand("climate"))
+		if m.Brief {
+			w.climate.storm /= 4
+		}
 		w.books = newBooks(w)
 		w.server = newServer(w)
 		w.run()
@@ -126,8 +131,8 @@ func (w *world) run() {
 func (w *world) begin(name string) {
 	p := newProcess(w, name)
 	w.processes = append(w.processes, p)
-	for range w.climate.workers {
-		w.workers.Go(p.live)
+	for i := range w.climate.workers {
+		w.workers.Go(func() { p.work(i) })
 	}
 }
 
