@@ -87,8 +87,9 @@ func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 	return result
 }
 
-// endless is when the workers of the calm must have come to an end.
-const endless = 10 * time.Minute
+// endless is when the workers of the calm must have come to an end. A pause that
+// began in the storm (see live) may last for two TTLs of it.
+const endless = 2*lockTTL + 10*time.Minute
 
 func (w *world) run() {
 	w.trace("climate: %+v", w.climate)
