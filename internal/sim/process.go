@@ -282,7 +282,13 @@ func (p *process) Append(ctx context.Context, _ string, rec lock.Record) error {
 	return err
 }
 
-// Read implements lock.Log.
+// Read implements lock.Log. The server's clock in it may be any time earlier
+// than the rows, up to as long as the Read took by the process's clock.
 func (p *process) Read(ctx context.Context, _ string) (lock.Snapshot, error) {
-	return statement(ctx, p, "a look", p.w.server.look)
+	sent := p.w.now()
+	snap, err := statement(ctx, p, "a look", p.w.server.look)
+	if took := p.clockAt(p.w.now()) - p.clockAt(sent); err == nil && p.chance(0.5) {
+		snap.Now = snap.Now.Add(-p.upTo(took + took/10 + 2*time.Millisecond))
+	}
+	return snap, err
 }

@@ -19,20 +19,20 @@ var mutations = []struct {
 	seed     uint64
 }{
 	{"a claim is alone, it is not enough to have the lowest id", sim.Mutation{Off: lockrules.Alone}, "1", 1},
-	{"answers count only before the deadline", sim.Mutation{Off: lockrules.Deadline}, "13", 86},
+	{"answers count only before the deadline", sim.Mutation{Off: lockrules.Deadline}, "13", 138},
 	{"versions are the hold's, not the server's time", sim.Mutation{ServerVersion: true}, "2", 4},
-	{"a tombstone keeps the last version sent", sim.Mutation{Off: lockrules.TombstoneCeiling}, "2", 85},
-	{"the ceilings of dead claims count", sim.Mutation{Off: lockrules.DeadCeiling}, "2", 1004},
+	{"a tombstone keeps the last version sent", sim.Mutation{Off: lockrules.TombstoneCeiling}, "2", 70},
+	{"the ceilings of dead claims count", sim.Mutation{Off: lockrules.DeadCeiling}, "2", 314},
 	{"rows are ordered by seq, not by the server's time", sim.Mutation{Off: lockrules.SeqOrder}, "1234", 40},
-	{"rows are ordered by seq, not by arrival", sim.Mutation{Off: lockrules.ArrivalOrder}, "12", 266},
-	{"each claim has an id of its own", sim.Mutation{OneID: true}, "123", 119},
+	{"rows are ordered by seq, not by arrival", sim.Mutation{Off: lockrules.ArrivalOrder}, "12", 753},
+	{"each claim has an id of its own", sim.Mutation{OneID: true}, "123", 353},
 	{"the state is read after the winning look", sim.Mutation{ReadFirst: true}, "3", 0},
-	{"clocks are anchored before a request is sent", sim.Mutation{Off: lockrules.AnchorSent}, "1", 439},
+	{"clocks are anchored before a request is sent", sim.Mutation{Off: lockrules.AnchorSent}, "1", 220},
 	{"an expired claim is not dead to replicas whose clocks differ", sim.Mutation{NoSkew: true}, "1", 4},
-	{"a delete removes only what is below its version", sim.Mutation{UnboundedDelete: true}, "2", 51},
+	{"a delete removes only what is below its version", sim.Mutation{UnboundedDelete: true}, "2", 7},
 	{"who takes over marks the dead and looks again", sim.Mutation{Off: lockrules.Mark}, "2", 25},
 	{"an unchanged claim lives for 1.25 leases", sim.Mutation{Off: lockrules.Unchanged}, "1", 4},
-	{"no version reaches the ceiling", sim.Mutation{Off: lockrules.CeilingCheck}, "2", 179},
+	{"no version reaches the ceiling", sim.Mutation{Off: lockrules.CeilingCheck}, "2", 7},
 	{"a newcomer whose clock is behind steps back", sim.Mutation{Off: lockrules.StepBack}, "4", 6},
 }
 
