@@ -47,7 +47,7 @@ func (l lockLog) Append(ctx context.Context, key string, rec lock.Record) error 
 		strconv.FormatInt(rec.Lease.Milliseconds(), 10) + ") AS expires SELECT " +
 		v.text(key) + ", " + v.text(rec.ClaimID) + ", " + number(rec.Seq) + ", " +
 		flag(rec.Waiting) + ", " + flag(rec.Released) + ", now, expires, " + ceiling + ", " + v.text(rec.Holder)
-	return l.db.execute(ctx, s, forInsert, statement{text: text, args: v})
+	return l.db.execute(ctx, s, forClaim, statement{text: text, args: v})
 }
 
 // Read gives all rows of the key and the server's clock in one statement. Such a
@@ -74,7 +74,7 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 		db.names.Lock() + " WHERE state_id = " + v.text(key)
 	clock := lock.SystemClock()
 	sent := clock.Now()
-	rows, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, scanTimed)
+	rows, err := collect(ctx, db, s, forLook, statement{text: text, args: v}, scanTimed)
 	if err != nil {
 		return lock.Snapshot{}, err
 	}
@@ -119,7 +119,7 @@ func scanTimed(rows driver.Rows) (out timedRow, err error) {
 func (l lockLog) clockAndRows(ctx context.Context, s *server, key string) (lock.Snapshot, error) {
 	var v values
 	text := lookSelect("''") + l.db.names.Lock() + " WHERE state_id = " + v.text(key)
-	lines, err := collect(ctx, l.db, s, forRead, statement{text: text, args: v}, scanLook)
+	lines, err := collect(ctx, l.db, s, forLook, statement{text: text, args: v}, scanLook)
 	if err != nil {
 		return lock.Snapshot{}, err
 	}
