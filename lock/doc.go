@@ -125,11 +125,13 @@ deadline has not passed. Where versions are ahead of the server's clock (it was
 set back, or a state was restored that is dated in the future) the ceiling is
 too low, and is raised first.
 
-Every third of a lease the holder looks (is my claim there, unmarked?),
-appends a renewal with a ceiling of version clock + lease, and looks again. An
-acknowledgement that comes before the old deadline gives a new one, counted
-from the sending of the renewal. The new ceiling may be used after a look that
-was sent after the acknowledgement and shows no mark. Ceilings never fall.
+Every third of a lease the holder looks (is my claim there, unmarked?) and
+appends a renewal with a ceiling of version clock + lease. An acknowledgement
+that comes before the old deadline gives a new one, counted from the sending of
+the renewal. The new ceiling may be used after a look that was sent after the
+acknowledgement and shows no mark: mostly that of the next renewal, for the
+ceiling before reaches until then and a third of a lease beyond; at once where a
+write needs it. Ceilings never fall.
 
 Past the deadline the hold is over: its context ends with ErrLost, writes are
 refused. A write that is acknowledged after the deadline is ErrLost too. An
@@ -183,8 +185,8 @@ are not waited for, and newcomers let it have three seconds of every four.
 The project's design note (lock.md) is the contract of this package. It differs
 in these points; docs/adr has the reasons.
 
-  - The mark, the second look of a take-over, and the look after a renewal are
-    not in the note. Without them a holder that the server's clock made look dead renews
+  - The mark, the second look of a take-over, and the look between a renewal and
+    the use of its ceiling are not in the note. Without them a holder that the server's clock made look dead renews
     itself to a ceiling above its successor's versions, and writes over it.
   - A forced release is a mark, not row 2n+1 of the claim, which the next renewal
     would outrun; and seq counts attempts in its upper half, for the marks.

@@ -46,7 +46,7 @@ const (
 	marking
 	holding
 	renewing
-	checking // looks after a renewal
+	checking // looks some time after a renewal
 	releasing
 	done
 )
@@ -239,7 +239,7 @@ func (s *small) answer(i int) {
 		if s.bounds.without == lockrules.LookAfterRenewal {
 			a.ceiling = a.raised
 		}
-		s.look(i, checking)
+		a.doing = holding
 	case checking:
 		d := s.decision(i)
 		if !d.There || d.Mine.Released {
@@ -319,8 +319,11 @@ func (s *small) next() (out []*small) {
 			if s.clock(i) < a.me.Deadline {
 				step(func(n *small) {
 					// The version clock is at the server's at most.
-					n.send(i, renewing, lock.Record{Ceiling: max(a.ceiling, n.now().Add(smallLease))})
+					n.send(i, renewing, lock.Record{Ceiling: max(a.ceiling, a.raised, n.now().Add(smallLease))})
 				})
+			}
+			if a.raised > a.ceiling { // else a look can only end the hold
+				step(func(n *small) { n.look(i, checking) })
 			}
 			step(func(n *small) {
 				n.send(i, releasing, lock.Record{Released: true, Ceiling: n.actors[i].ceiling - 1})

@@ -99,10 +99,15 @@ func (h *lease) watch() {
 	}
 }
 
-// beat looks whether the claim still stands, renews it, and looks again, so
-// that the renewal's ceiling may be used.
+// beat looks whether the claim still stands, and renews it. The look comes
+// first: behind a renewal it would not see that the claim's rows had vanished.
+// It makes the ceiling of the renewal before this one usable, which reaches a
+// lease beyond that one: two more beats. Who needs more than that raises it,
+// see nextVersion.
 func (h *lease) beat(left time.Duration) error {
-	looking, cancel := context.WithTimeout(h.ctx, left/2) // the renewal matters more
+	// The renewal matters more: where requests take seconds it does not wait
+	// for a look.
+	looking, cancel := context.WithTimeout(h.ctx, min(left/2, h.l.opts.Lease/6))
 	err := h.look(looking)
 	cancel()
 	if errors.Is(err, ErrLost) {
@@ -110,10 +115,7 @@ func (h *lease) beat(left time.Duration) error {
 	}
 	renewing, cancel := context.WithTimeout(h.ctx, left)
 	defer cancel()
-	if err := h.renew(renewing, 0); err != nil {
-		return err
-	}
-	return h.look(renewing)
+	return h.renew(renewing, 0)
 }
 
 // look re-anchors the version clock, sees whether others wait or somebody

@@ -263,8 +263,12 @@ func (l *Locker) deadline(sent time.Duration) time.Duration {
 	return sent + time.Duration(trusted*float64(l.opts.Lease))
 }
 
-// sleep waits for d or until ctx ends.
+// sleep waits for d or until ctx ends; it fails when that was before it began,
+// however short d is.
 func sleep(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

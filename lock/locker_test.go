@@ -95,7 +95,15 @@ func TestRoundTrips(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		count("a third of a lease", 1, 2, func() { time.Sleep(lease/3 + time.Second) })
+		count("a third of a lease", 1, 1, func() { time.Sleep(lease/3 + time.Second) })
+		count("ten thirds, and writes all the time", 10, 10, func() {
+			for range 10 * lease / 3 / time.Second {
+				if err := h.Write(context.Background(), 0, nothing); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+			}
+		})
 		count("release", 1, 0, h.Release)
 		count("second release", 0, 0, h.Release)
 		h = w.acquire(l)

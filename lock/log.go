@@ -53,7 +53,7 @@ type Row struct {
 
 // Snapshot is what one look saw: every row of the key (several for one claim,
 // in any order, some repeated), and the server's clock, read not later than
-// the rows were.
+// the rows were. It may be earlier, by about as long as the Read took.
 type Snapshot struct {
 	Now  Millis
 	Rows []Row

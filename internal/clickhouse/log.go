@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,23 +35,27 @@ func (l lockLog) Append(ctx context.Context, key string, rec lock.Record) error 
 	if s.keeper {
 		return l.db.appendCell(ctx, s, key, rec)
 	}
+	// What is a number of ours is a literal: each parameter costs the server a
+	// parser and a conversion, which for one row is a tenth of the statement.
 	var v values
-	expires := "now + toIntervalMillisecond(" + v.int64(rec.Lease.Milliseconds()) + ")"
-	ceiling := expires
+	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	ceiling := "expires"
 	if rec.Ceiling != lock.ServerFills {
 		ceiling = v.millis(int64(rec.Ceiling))
 	}
-	text := "INSERT INTO " + l.db.names.Lock() + " (" + lockColumns + ") WITH now64(3) AS now SELECT " +
-		v.text(key) + ", " + v.text(rec.ClaimID) + ", " + v.uint64(rec.Seq) + ", " +
-		v.flag(rec.Waiting) + ", " + v.flag(rec.Released) + ", now, " + expires + ", " + ceiling + ", " + v.text(rec.Holder)
-	return l.db.execute(ctx, s, forInsert, statement{text: text, args: v})
+	text := "INSERT INTO " + l.db.names.Lock() + " (" + lockColumns + ") WITH now64(3) AS now, now + toIntervalMillisecond(" +
+		strconv.FormatInt(rec.Lease.Milliseconds(), 10) + ") AS expires SELECT " +
+		v.text(key) + ", " + v.text(rec.ClaimID) + ", " + number(rec.Seq) + ", " +
+		flag(rec.Waiting) + ", " + flag(rec.Released) + ", now, expires, " + ceiling + ", " + v.text(rec.Holder)
+	return l.db.execute(ctx, s, forClaim, statement{text: text, args: v})
 }
 
-// Read gives all rows of the key and the server's clock in one statement. The
-// clock is the first part of a UNION: it is read before the second part opens
-// the table, under the older and the newer analyzer alike, so it is never
-// later than what the rows show. In one plain SELECT the newer analyzer opens
-// the table first.
+// Read gives all rows of the key and the server's clock in one statement. Such a
+// SELECT may open the table before it reads the clock (the newer analyzer
+// does), and where statements take seconds the clock would be seconds later
+// than what the rows show. But both are read while we wait: so the clock less
+// that time is not later than the rows. Who shows no row shows no clock; then
+// clockAndRows is asked, which costs half as much again.
 func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	if err := checkIDs(key); err != nil {
 		return lock.Snapshot{}, err
@@ -65,8 +70,56 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 		return at.snapshot(at.now), err
 	}
 	var v values
-	text := lookSelect("''") + db.names.Lock() + " WHERE state_id = " + v.text(key)
-	lines, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, scanLook)
+	text := "SELECT now64(3), lock_id, seq, waiting, released, locked_at, expires_at, ceiling, holder FROM " +
+		db.names.Lock() + " WHERE state_id = " + v.text(key)
+	clock := lock.SystemClock()
+	sent := clock.Now()
+	rows, err := collect(ctx, db, s, forLook, statement{text: text, args: v}, scanTimed)
+	if err != nil {
+		return lock.Snapshot{}, err
+	}
+	if len(rows) == 0 {
+		return l.clockAndRows(ctx, s, key)
+	}
+	snapshot := lock.Snapshot{Now: rows[0].now.Add(-leastClock(clock.Now() - sent)), Rows: make([]lock.Row, len(rows))}
+	for i, row := range rows {
+		snapshot.Rows[i] = row.row
+	}
+	return snapshot, nil
+}
+
+// leastClock is what the server's clock may have gained at most while we waited
+// for so long: clocks run within 10 % of each other, and show whole milliseconds.
+func leastClock(waited time.Duration) time.Duration {
+	return waited + waited/10 + 2*time.Millisecond
+}
+
+// timedRow is a row of the log with the server's clock beside it.
+type timedRow struct {
+	now lock.Millis
+	row lock.Row
+}
+
+func scanTimed(rows driver.Rows) (out timedRow, err error) {
+	var (
+		waiting, released               uint8
+		now, lockedAt, expires, ceiling time.Time
+	)
+	err = rows.Scan(&now, &out.row.ClaimID, &out.row.Seq, &waiting, &released, &lockedAt, &expires, &ceiling, &out.row.Holder)
+	out.now = lock.Millis(now.UnixMilli())
+	out.row.Waiting, out.row.Released = waiting != 0, released != 0
+	out.row.LockedAt, out.row.ExpiresAt = lock.Millis(lockedAt.UnixMilli()), lock.Millis(expires.UnixMilli())
+	out.row.Ceiling = lock.Millis(ceiling.UnixMilli())
+	return out, err
+}
+
+// clockAndRows is Read where the key may have no rows. The clock is the first
+// part of a UNION: it is read before the second part opens the table, under the
+// older and the newer analyzer alike.
+func (l lockLog) clockAndRows(ctx context.Context, s *server, key string) (lock.Snapshot, error) {
+	var v values
+	text := lookSelect("''") + l.db.names.Lock() + " WHERE state_id = " + v.text(key)
+	lines, err := collect(ctx, l.db, s, forLook, statement{text: text, args: v}, scanLook)
 	if err != nil {
 		return lock.Snapshot{}, err
 	}
@@ -81,7 +134,7 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	return snapshot, nil
 }
 
-// lookSelect begins a look: the clock, then the rows of the table whose name
+// lookSelect begins a look at any keys: the clock, then the rows of the table whose name
 // comes next. key is the expression for the state id of each row.
 func lookSelect(key string) string {
 	const ticks = "toUnixTimestamp64Milli"

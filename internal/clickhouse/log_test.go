@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,15 +36,17 @@ func TestLockLog(t *testing.T) {
 	if err := log.Append(ctx, "b", records[0]); err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	got, err := log.Read(ctx, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
+	latest := got.Now.Add(leastClock(time.Since(began)))
 	bySeq := map[uint64]lock.Row{}
 	for _, r := range got.Rows {
 		bySeq[r.Seq] = r
-		if r.LockedAt < empty.Now || r.LockedAt > got.Now {
-			t.Errorf("row of %d, outside %d…%d", r.LockedAt, empty.Now, got.Now)
+		if r.LockedAt < empty.Now || r.LockedAt > latest {
+			t.Errorf("row of %d, outside %d…%d", r.LockedAt, empty.Now, latest)
 		}
 	}
 	for _, rec := range records {
@@ -199,5 +202,31 @@ func TestStateTextNeverInTheURL(t *testing.T) {
 	}
 	if err := db.Delete(ctx, id, 2); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A look whose SELECT is long in coming gives a clock that is not later than
+// its rows, although the server read it before or after them.
+func TestSlowLook(t *testing.T) {
+	ctx := ctxFor(t)
+	w, cfg := newWire(t)
+	db := openWith(t, cfg)
+	log := db.LockLog()
+	if err := log.Append(ctx, "a", lockRec(1)); err != nil {
+		t.Fatal(err)
+	}
+	w.On(faultproxy.When("SELECT", faultproxy.Delay(400*time.Millisecond, nil)))
+	before, err := strconv.ParseInt(sqlOn(t, db, "SELECT toUnixTimestamp64Milli(now64(3))"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	got, err := log.Read(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	if ahead := got.Now - lock.Millis(before); ahead > 2 || got.Now.Add(2*took) < lock.Millis(before) {
+		t.Errorf("the rows may be as old as the look's sending; its clock is %d ms after that, in a look of %s", ahead, took)
 	}
 }

@@ -25,7 +25,7 @@ func (db *DB) runWith(ctx context.Context, r *retrying, s *server, p purpose, se
 		} else if _, ok := settings["insert_deduplication_token"]; ok {
 			settings["insert_deduplication_token"] = r.token // a repetition is the same insert
 		}
-		if db.transport != nil && p != forProbe && p != forRead && p != forStream {
+		if db.transport != nil && p != forProbe && !p.reads() {
 			// Then the answer's status says how the statement ended, not how
 			// it began. (It is no setting, but travels as one.)
 			if settings == nil {
@@ -46,7 +46,7 @@ func (db *DB) runWith(ctx context.Context, r *retrying, s *server, p purpose, se
 		if s != nil && outdated(failure) {
 			db.server.CompareAndSwap(s, nil) // the next call looks anew
 		}
-		if (p == forRead || p == forStream) && settingRefused(failure) && len(settings) > 0 {
+		if p.reads() && settingRefused(failure) && len(settings) > 0 {
 			var x *clickhouse.Exception
 			message := failure.Reason
 			if errors.As(err, &x) {

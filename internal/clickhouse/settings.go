@@ -16,17 +16,22 @@ const (
 	forProbe  purpose = iota // before anything is known of the server: none
 	forRead                  // SELECT
 	forStream                // SELECT of many rows with their state text
-	forInsert                // INSERT of states or of the lock's rows
+	forLook                  // SELECT of one key of the lock's rows
+	forInsert                // INSERT of states
+	forClaim                 // INSERT of one of the lock's rows
 	forDelete                // lightweight DELETE
 	forSwap                  // compare and set in Keeper
 	forDDL                   // CREATE and the like
 )
 
+// reads says whether a statement changes nothing.
+func (p purpose) reads() bool { return p == forRead || p == forStream || p == forLook }
+
 // knownSettings are all that are ever sent; the probe asks which exist.
 var knownSettings = []string{
 	"async_insert", "wait_for_async_insert",
 	"deduplicate_insert", "deduplicate_insert_select", "insert_deduplicate", "insert_deduplication_token",
-	"do_not_merge_across_partitions_select_final", "max_block_size", "use_query_cache",
+	"do_not_merge_across_partitions_select_final", "max_block_size", "max_threads", "use_query_cache",
 	"insert_quorum", "insert_quorum_parallel", "select_sequential_consistency",
 	"lightweight_delete_mode", "lightweight_deletes_sync", "mutations_sync",
 	"keeper_map_strict_mode", "insert_keeper_max_retries",
@@ -50,7 +55,7 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 		if !ok || left.has(name) {
 			return false
 		}
-		if known.fixed && (known.value == value || p == forRead || p == forStream) {
+		if known.fixed && (known.value == value || p.reads()) {
 			return true
 		}
 		out[name] = value
@@ -65,10 +70,15 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 	if s.replicated() || s.unseen() {
 		set("select_sequential_consistency", "1")
 	}
+	if p == forLook || p == forClaim {
+		// A few rows of one key have nothing to share among threads. With many
+		// processes at once, starting those is a third of the server's work.
+		set("max_threads", "1")
+	}
 	switch p {
 	case forStream:
 		set("max_block_size", streamBlock)
-	case forInsert:
+	case forInsert, forClaim:
 		if cfg.AsyncInsert {
 			set("async_insert", "1")
 			set("wait_for_async_insert", "1")

@@ -113,6 +113,13 @@ func TestSettingsOfOtherServers(t *testing.T) {
 		t.Errorf("a replicated read carries %v", read)
 	}
 
+	threads := &server{known: has("max_threads")}
+	for p, want := range map[purpose]any{forLook: "1", forClaim: "1", forRead: nil, forInsert: nil} {
+		if got := threads.settings(p, Config{}, &leftOut{})["max_threads"]; got != want {
+			t.Errorf("purpose %d carries max_threads=%v, want %v", p, got, want)
+		}
+	}
+
 	cloud := &server{known: has("cloud_mode", "insert_quorum", "select_sequential_consistency", "deduplicate_insert"), state: &table{engine: "SharedReplacingMergeTree"}}
 	cloud.known["cloud_mode"] = setting{value: "1"}
 	insert := cloud.settings(forInsert, Config{}, &leftOut{})

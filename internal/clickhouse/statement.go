@@ -26,11 +26,12 @@ func (v *values) text(s string) string {
 func (v *values) int64(n int64) string   { return v.add(strconv.FormatInt(n, 10), "Int64") }
 func (v *values) uint64(n uint64) string { return v.add(strconv.FormatUint(n, 10), "UInt64") }
 
-func (v *values) flag(b bool) string {
+// flag gives the literal of a UInt8 that is a boolean.
+func flag(b bool) string {
 	if b {
-		return "toUInt8(1)"
+		return "1"
 	}
-	return "toUInt8(0)"
+	return "0"
 }
 
 func (v *values) add(s, kind string) string {

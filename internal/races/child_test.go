@@ -9,13 +9,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/chstate/chstate"
 	"github.com/chstate/chstate/internal/chtest"
 	"github.com/chstate/chstate/lock"
 )
+
+// goSignal lets all children of a process group go at once.
+const goSignal = syscall.SIGUSR1
 
 // childEnv makes the test binary a child.
 const childEnv = "CHSTATE_RACES_CHILD"
@@ -46,6 +52,7 @@ type order struct {
 	ID    string        // lock, add
 	N     int           // write: the number; add: how often
 	Pause time.Duration // add: between two
+	Await bool          // add: not before the signal to go
 }
 
 // report is an answer (Done), or something that happened meanwhile.
@@ -60,9 +67,10 @@ type report struct {
 
 // op is one read-add-write, for the checker.
 type op struct {
-	Call, Return int64 // by a clock that all processes share
-	N            int   // what was written, 0 when it did not come to that
-	Sure         bool  // it was acknowledged
+	Call, Return int64  // by a clock that all processes share
+	N            int    // what was written, 0 when it did not come to that
+	Sure         bool   // it was acknowledged
+	Why          string `json:",omitempty"` // it was not
 }
 
 // worker does the orders of a child: either ours or the older plugin's way.
@@ -86,6 +94,8 @@ func child(in io.Reader, out io.Writer) int {
 		defer mu.Unlock()
 		_ = enc.Encode(r)
 	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, goSignal)
 	w, err := newWorker(conf, tell)
 	if err != nil {
 		tell(failed(err))
@@ -102,10 +112,16 @@ func child(in io.Reader, out io.Writer) int {
 		case "close":
 			r = failed(w.close())
 		case "add":
+			if o.Await {
+				<-signals
+			}
 			for range o.N {
 				op := op{Call: int64(clock.Now())}
 				n, err := w.add(ctx, o.ID)
 				op.Return, op.N, op.Sure = int64(clock.Now()), n, err == nil
+				if err != nil {
+					op.Why = err.Error()
+				}
 				tell(report{Event: "added", Op: &op})
 				if err != nil && !errors.Is(err, chstate.ErrLockLost) {
 					r = failed(err)

@@ -52,7 +52,14 @@ func (s setup) victim() setup {
 // start starts a child, which ends with the test.
 func start(t *testing.T, conf setup) *process {
 	t.Helper()
+	return startIn(t, conf, nil)
+}
+
+// startIn is start for a child in a process group of its own, or in that of a leader.
+func startIn(t *testing.T, conf setup, group *syscall.SysProcAttr) *process {
+	t.Helper()
 	p := &process{t: t, cmd: exec.Command(os.Args[0]), reports: make(chan report, 16), gone: make(chan struct{}), lost: make(chan struct{})}
+	p.cmd.SysProcAttr = group
 	p.cmd.Env = append(os.Environ(), childEnv+"=1")
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
@@ -123,6 +130,11 @@ func (p *process) answer() report {
 	case r := <-p.reports:
 		return r
 	case <-p.gone:
+		select {
+		case r := <-p.reports: // its last
+			return r
+		default:
+		}
 		p.t.Fatal("a child ended without an answer")
 	case <-time.After(patience):
 		p.t.Fatalf("a child did not answer within %s", patience)

@@ -82,7 +82,8 @@ type claim struct {
 	by     *process
 	first  time.Duration // when its first row was sent
 	ticket time.Duration // when its first ticket was stored
-	last   time.Duration // when its last row was stored
+	queued time.Duration // when its last ticket was
+	last   time.Duration // when its last announcement or renewal was
 	over   bool
 }
 
@@ -138,6 +139,9 @@ func (b *books) stored(rec lock.Record) {
 	}
 	if rec.Waiting && c.ticket == 0 {
 		c.ticket = now
+	}
+	if rec.Waiting {
+		c.queued = now
 	}
 	if !rec.Waiting && !rec.Released {
 		c.last = now
@@ -325,10 +329,14 @@ func (b *books) inTurn(l *lease) {
 }
 
 // stormy says whether requests of the storm, or of the killed one, arrived
-// after the kill and made another claim look alive.
+// after the kill and made another claim, or a ticket of somebody dead, look alive.
 func (b *books) stormy(mine *claim) bool {
 	for _, c := range b.claims {
-		if c != mine && c.last >= b.killAt && (c.first < b.w.calmSince() || c.by.isDead()) {
+		if c == mine {
+			continue
+		}
+		dead := c.by.isDead()
+		if c.last >= b.killAt && (dead || c.first < b.w.calmSince()) || dead && c.queued >= b.killAt {
 			return true
 		}
 	}

@@ -112,34 +112,63 @@ func (p *process) clockAt(at time.Duration) time.Duration {
 func (p *process) Now() time.Duration {
 	p.step("before the clock")
 	now := p.clockAt(p.w.now())
-	p.step("after the clock")
+	p.mayStop("after the clock")
 	return now
+}
+
+// tick is the longest time that a step takes.
+const tick = 50 * time.Microsecond
+
+// tick lets a moment pass. It is drawn, so that goroutines which were woken at
+// one moment go on one after the other, in an order that comes from the seed
+// and not from the scheduler.
+func (p *process) tick(where string) {
+	if p.w.mutation.AnyOrder {
+		return
+	}
+	id := who()
+	p.mu.Lock()
+	r := p.luck.source(where, id, p.w.now())
+	p.mu.Unlock()
+	time.Sleep(time.Duration(r.Uint64() % uint64(tick)))
 }
 
 // step is a place where the process may be stopped, and stays so while it is.
 func (p *process) step(where string) {
+	p.tick(where)
+	p.mayStop(where)
+}
+
+func (p *process) mayStop(where string) {
 	if p.w.climate.stops == 0 {
 		return
 	}
 	p.mu.Lock()
-	now := p.w.now()
+	if p.dead {
+		p.mu.Unlock()
+		return
+	}
+	now, calm := p.w.now(), p.w.calmSince() != 0
 	r := p.luck.of(where, now)
-	if p.w.calmSince() == 0 && r.Float64() < p.w.climate.of(where).stops {
+	if !calm && r.Float64() < p.w.climate.of(where).stops {
 		p.stopped = max(p.stopped, now+p.w.climate.stop(r))
 		p.w.trace("%s: stopped until %s %s", p, p.stopped, where)
 	}
-	until := p.stopped
+	left := p.stopped - now
 	p.mu.Unlock()
-	if until > now {
-		// Those that were stopped go on one after the other, for the run to be repeatable.
-		after := time.Duration(r.Int64N(int64(time.Millisecond)))
+	if left <= 0 {
+		return
+	}
+	// Those that were stopped go on one after the other.
+	after := time.Duration(r.Int64N(int64(time.Millisecond)))
+	if !calm {
 		select {
-		case <-time.After(until - now + after):
+		case <-time.After(left):
 		case <-p.w.calm:
-			time.Sleep(after)
 		case <-p.die:
 		}
 	}
+	time.Sleep(after)
 }
 
 func (p *process) isDead() bool {
@@ -198,11 +227,12 @@ func request[T any](ctx context.Context, p *process, what string, execute func()
 	case <-cut.C:
 		err = errCut
 	case <-calm:
-		time.Sleep(p.upTo(time.Millisecond))
+		p.tick("calm")
 		err = errCut
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-p.die:
+		p.tick("killed")
 		return result, errKilled
 	}
 	p.step("after " + what)
@@ -229,14 +259,17 @@ func statement[T any](ctx context.Context, p *process, what string, execute func
 func (p *process) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d + p.upTo(time.Millisecond))
 	defer t.Stop()
+	var err error
 	select {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	case <-p.die:
-		return errKilled
+		err = errKilled
 	}
+	p.tick("woken")
+	return err
 }
 
 type none struct{}
@@ -249,7 +282,13 @@ func (p *process) Append(ctx context.Context, _ string, rec lock.Record) error {
 	return err
 }
 
-// Read implements lock.Log.
+// Read implements lock.Log. The server's clock in it may be any time earlier
+// than the rows, up to as long as the Read took by the process's clock.
 func (p *process) Read(ctx context.Context, _ string) (lock.Snapshot, error) {
-	return statement(ctx, p, "a look", p.w.server.look)
+	sent := p.w.now()
+	snap, err := statement(ctx, p, "a look", p.w.server.look)
+	if took := p.clockAt(p.w.now()) - p.clockAt(sent); err == nil && p.chance(0.5) {
+		snap.Now = snap.Now.Add(-p.upTo(took + took/10 + 2*time.Millisecond))
+	}
+	return snap, err
 }

@@ -2,4 +2,4 @@
 
 package sim_test
 
-func init() { defaultSeeds = 100 } // each takes ten times as long
+func init() { defaultSeeds, repeats = 100, 15 } // each takes ten times as long

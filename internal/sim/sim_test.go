@@ -3,6 +3,7 @@ package sim_test
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 // defaultSeeds is how many worlds are simulated unless SIM_SEEDS says otherwise.
 var defaultSeeds uint64 = 2000
+
+// repeats is how many worlds are run twice, of each kind.
+var repeats uint64 = 100
 
 // number reads a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
@@ -28,6 +32,8 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 
 // parallel runs do for 0 to n-1 on all cores, until it says that it is enough.
 func parallel(t *testing.T, n uint64, do func(t *testing.T, i uint64) bool) {
+	// A world leaves much behind, and little of it lives: collect less often.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var next atomic.Uint64
 	var enough atomic.Bool
 	t.Run("worlds", func(t *testing.T) {

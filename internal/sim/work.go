@@ -11,6 +11,19 @@ import (
 // calmRounds is how often each worker gets the lock after the storm.
 const calmRounds = 2
 
+// work is live of the n-th worker: one that is deeper on its stack than the
+// ones before, which who tells it from them by.
+//
+//go:noinline
+func (p *process) work(n int) {
+	if n > 0 {
+		p.work(n - 1)
+		return
+	}
+	p.tick("begin")
+	p.live()
+}
+
 // live is one worker of a process: it takes the lock again and again, and
 // works under it as the library does.
 func (p *process) live() {

@@ -27,6 +27,8 @@ type Mutation struct {
 	UnboundedDelete bool // a delete removes whatever is there
 	NoSkew          bool // expiry is taken at its word by replicas whose clocks differ
 	OneID           bool // a process has one claim id for all its holds
+	AnyOrder        bool // goroutines of one moment go on as the scheduler pleases
+	Brief           bool // nothing is wrong, but that the storm is short
 }
 
 // Result of one run.
@@ -71,6 +73,9 @@ func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 	synctest.Test(t, func(*testing.T) {
 		w := &world{seed: seed, mutation: m, start: time.Now(), calm: make(chan struct{}), broken: make(chan struct{})}
 		w.climate = newClimate(w.rand("climate"))
+		if m.Brief {
+			w.climate.storm /= 4
+		}
 		w.books = newBooks(w)
 		w.server = newServer(w)
 		w.run()
@@ -82,8 +87,9 @@ func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 	return result
 }
 
-// endless is when the workers of the calm must have come to an end.
-const endless = 10 * time.Minute
+// endless is when the workers of the calm must have come to an end. A pause that
+// began in the storm (see live) may last for two TTLs of it.
+const endless = 2*lockTTL + 10*time.Minute
 
 func (w *world) run() {
 	w.trace("climate: %+v", w.climate)
@@ -126,8 +132,8 @@ func (w *world) run() {
 func (w *world) begin(name string) {
 	p := newProcess(w, name)
 	w.processes = append(w.processes, p)
-	for range w.climate.workers {
-		w.workers.Go(p.live)
+	for i := range w.climate.workers {
+		w.workers.Go(func() { p.work(i) })
 	}
 }
 
