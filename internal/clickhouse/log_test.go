@@ -100,7 +100,7 @@ func TestTimeZonesDoNotShift(t *testing.T) {
 		if err != nil || len(got.Rows) != 1 {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		if age := got.Now - got.Rows[0].LockedAt; age < 0 || age > 2000 {
+		if age := got.Now - got.Rows[0].LockedAt; age < -2000 || age > 2000 { // a look's clock is early by the time of the look
 			t.Errorf("a new row is %d ms old", age)
 		}
 	}

@@ -29,7 +29,7 @@ const (
 	// a DELETE takes seconds: that it gets its turn within the 30 is tested in
 	// package lock, in a time of its own.
 	lockTimeout = 2 * time.Minute
-	lockRetry   = time.Second // retry_seconds, as Meltano has it
+	lockRetry   = time.Second       // retry_seconds, as Meltano has it
 	staleLock   = 300 * time.Second // STALE_LOCK_SECONDS
 	lockSettle  = time.Second       // LOCK_SETTLE_SECONDS
 )
