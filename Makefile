@@ -46,9 +46,10 @@ test: ## Run all linters and tests, on the local engine or on CH_TEST_URI
 
 .PHONY: test-go
 test-go: build engine ## Run the Go tests of library, tool and lock
-	go test -count=1 $(RACE) $$(go list ./... | grep -Ev '/internal/(cli|races)$$')
-	@# What starts the tool as a process, some hundred times: the detector makes each start ten times as long.
-	go test -count=1 ./internal/cli
+	go test -count=1 $(RACE) $$(go list ./... | grep -Ev '/internal/(cli|races|sim)$$')
+	@# Without the detector: what starts the tool as a process, some hundred times, for each start takes ten times
+	@# as long with it; and the simulation, in which one goroutine runs at a time.
+	go test -count=1 ./internal/cli ./internal/sim
 	@# Real processes that race each other, by themselves.
 	go test -count=1 ./internal/races
 	@[ -e /usr/share/zookeeper/bin/zkServer.sh ] || echo 'NOT TESTED: the lock strategy "keeper", which needs a ZooKeeper (Debian: apt-get install zookeeper)'

@@ -79,6 +79,8 @@ func Run(t *testing.T, seed uint64, m Mutation) (result Result) {
 		w.books = newBooks(w)
 		w.server = newServer(w)
 		w.run()
+		w.books.mu.Lock()
+		defer w.books.mu.Unlock()
 		result = Result{
 			Seed: seed, Violations: w.books.violations, Acquired: w.books.acquired, TakenOver: len(w.books.marked),
 			Writes: len(w.books.writes), Reads: len(w.books.reads), Schedule: w.told(),
@@ -114,10 +116,12 @@ func (w *world) run() {
 	case <-time.After(endless):
 		w.books.endless()
 	}
-	if len(w.books.violations) > 0 { // no need to see more
+	select {
+	case <-w.broken: // no need to see more
 		for _, p := range w.processes {
 			p.kill()
 		}
+	default:
 	}
 	<-done
 	for _, p := range w.processes {
