@@ -72,7 +72,7 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	var v values
 	text := "SELECT now64(3), lock_id, seq, waiting, released, locked_at, expires_at, ceiling, holder FROM " +
 		db.names.Lock() + " WHERE state_id = " + v.text(key)
-	clock := lock.SystemClock()
+	clock, began := lock.SystemClock(), time.Now()
 	sent := clock.Now()
 	rows, err := collect(ctx, db, s, forLook, statement{text: text, args: v}, scanTimed)
 	if err != nil {
@@ -81,7 +81,9 @@ func (l lockLog) Read(ctx context.Context, key string) (lock.Snapshot, error) {
 	if len(rows) == 0 {
 		return l.clockAndRows(ctx, s, key)
 	}
-	snapshot := lock.Snapshot{Now: rows[0].now.Add(-leastClock(clock.Now() - sent)), Rows: make([]lock.Row, len(rows))}
+	// The one clock counts a suspension, the other what is less than a tick.
+	waited := max(clock.Now()-sent, time.Since(began))
+	snapshot := lock.Snapshot{Now: rows[0].now.Add(-leastClock(waited)), Rows: make([]lock.Row, len(rows))}
 	for i, row := range rows {
 		snapshot.Rows[i] = row.row
 	}

@@ -16,8 +16,7 @@ import (
 
 // Two hundred processes work at once, each on an id of its own, with the usual
 // lease: none fails, none loses its lock, and what that leaves in the tables is
-// bounded, also what was over before. That is nearly all that two processors can
-// do: with others at work on them a lock may be lost, and the test says so.
+// bounded, also what was over before.
 func TestTwoHundredAtOnce(t *testing.T) {
 	const processes, updates, gone = 200, 2, 5000
 	server := chtest.Target(t)

@@ -24,6 +24,7 @@ type Server struct {
 	log      *slog.Logger
 	spool    *spool
 	sessions *sessions
+	turns    turns
 	running  sync.Map // query ids
 }
 
@@ -33,7 +34,7 @@ func New(engine *Engine, account Account, data string, log *slog.Logger) (*Serve
 	if err != nil {
 		return nil, err
 	}
-	return &Server{engine: engine, account: account, log: log, spool: spool, sessions: newSessions(engine)}, nil
+	return &Server{engine: engine, account: account, log: log, spool: spool, sessions: newSessions(engine), turns: newTurns()}, nil
 }
 
 // Close ends the sessions. No request may be running.
@@ -149,6 +150,11 @@ func (s *Server) shape(out *output, q *request, accept string) {
 
 // execute finds a connection for the request and runs its statement there.
 func (s *Server) execute(ctx context.Context, out *output, q *request, tables []externalTable, values url.Values, text io.Reader) (chdb.Stats, error) {
+	end, err := s.turns.take(ctx)
+	if err != nil {
+		return chdb.Stats{}, err
+	}
+	defer end()
 	run := &run{server: s, q: q, out: out}
 	if q.session != "" {
 		open, err := s.sessions.acquire(q)
