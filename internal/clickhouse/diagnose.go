@@ -100,7 +100,7 @@ func (db *DB) Overview(ctx context.Context) (Overview, error) {
 		o.Keeper = db.cfg.LockStrategy == strategyKeeper || db.cfg.LockStrategy == strategyAuto
 	}
 	if t := s.tables[db.names.lock]; t != nil {
-		o.Older = strings.HasPrefix(t.comment, sharedMark)
+		o.Older = t.shared()
 	}
 	for _, want := range db.wanted() {
 		info := TableInfo{Name: db.names.plain(want.name)}
@@ -244,7 +244,7 @@ func (db *DB) Rights(ctx context.Context) ([]Right, error) {
 		}
 	}
 	deletes(db.names.state, "chstate clear and move")
-	if t := s.tables[db.names.lock]; t != nil && strings.HasPrefix(t.comment, sharedMark) {
+	if s.tables[db.names.lock].shared() {
 		deletes(db.names.lock, "the older plugin's sake, which waits for claims that are over")
 	}
 	if db.cfg.HistoryDays > 0 {

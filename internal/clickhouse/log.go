@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -176,7 +175,7 @@ func (l lockLog) Forget(ctx context.Context, key string, claimIDs ...string) err
 // Shared says whether the lock table was once the older plugin's own.
 func (l lockLog) Shared() bool {
 	s := l.db.server.Load()
-	return s != nil && !s.keeper && strings.HasPrefix(s.tables[l.db.names.lock].comment, sharedMark)
+	return s != nil && !s.keeper && s.tables[l.db.names.lock].shared()
 }
 
 // MaxLease is the longest lease that the log's TTL is laid out for.

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -32,6 +33,9 @@ import (
 // would stand still before every claim that is over. So they are deleted on
 // such a table, until somebody takes the comment away.
 const sharedMark = "shared with the older plugin"
+
+// shared says whether the table is known to be the older plugin's as well.
+func (t *table) shared() bool { return t != nil && strings.HasPrefix(t.comment, sharedMark) }
 
 // abandoned is the age from which a migration counts as one that died. (Tests
 // shorten it.)
