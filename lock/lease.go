@@ -298,6 +298,9 @@ type turn chan struct{}
 func newTurn() turn { return make(turn, 1) }
 
 func (t turn) take(ctx context.Context) error {
+	if ctx.Err() != nil { // or it would be a matter of chance
+		return context.Cause(ctx)
+	}
 	select {
 	case t <- struct{}{}:
 		return nil
