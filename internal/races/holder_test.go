@@ -12,7 +12,7 @@ import (
 )
 
 // grace is what a take-over may take beyond the lease.
-const grace = 2 * time.Second
+const grace = 6 * time.Second
 
 // lockTime takes a lock and says how long that took.
 func lockTime(p *process, id string) time.Duration {

