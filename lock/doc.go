@@ -173,9 +173,9 @@ read. Exclusion then rests on their lag, and leases do not linger.
 
 # Where the older plugin shares the table
 
-A claim without a seq is the older Python plugin's. It inserts its row, sleeps for
-a second, and has the lock if no row of the key has a lower id; ours are lower,
-released or not. So it is excluded by any row of ours, and we are by any row of
+A claim without a seq is the older Python plugin's. It waits while there is any
+row of the key. Then it inserts its own, sleeps for a second, and has the lock if
+no row of the key has a lower id; ours are lower, released or not. So it is excluded by any row of ours, and we are by any row of
 its that is there before ours. What it takes to let both get on is in older.go,
 and why in docs/adr: claims that are over are deleted, rows that came after ours
 are not waited for, and newcomers let it have three seconds of every four.
@@ -186,8 +186,9 @@ The project's design note (lock.md) is the contract of this package. It differs
 in these points; docs/adr has the reasons.
 
   - The mark, the second look of a take-over, and the look between a renewal and
-    the use of its ceiling are not in the note. Without them a holder that the server's clock made look dead renews
-    itself to a ceiling above its successor's versions, and writes over it.
+    the use of its ceiling are not in the note. Without them a holder that the
+    server's clock made look dead renews itself to a ceiling above its
+    successor's versions, and writes over it.
   - A forced release is a mark, not row 2n+1 of the claim, which the next renewal
     would outrun; and seq counts attempts in its upper half, for the marks.
   - Tickets carry ceiling 0. With a ceiling a lease ahead they pushed the next
