@@ -51,7 +51,7 @@ def peer_backend(requirement: str, folder: pathlib.Path, uri: str) -> Backend | 
     if not requirement:
         print("PEER is not set: the older plugin is not in the table", file=sys.stderr)
         return None
-    venv = folder / "peer"
+    venv = folder / "environment of the peer"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     install: list[str | pathlib.Path] = [
         venv / "bin" / "pip",
