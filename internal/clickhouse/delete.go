@@ -72,7 +72,7 @@ func (db *DB) remove(ctx context.Context, s *server, table string, condition fun
 func (db *DB) count(ctx context.Context, s *server, table string, condition func(*values) string) (uint64, error) {
 	var v values
 	text := "SELECT count() FROM " + db.names.qualified(table) + " WHERE " + condition(&v)
-	counts, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (n uint64, err error) {
+	counts, err := collect(ctx, db, s, forCount, statement{text: text, args: v}, func(rows driver.Rows) (n uint64, err error) {
 		return n, rows.Scan(&n)
 	})
 	if err != nil {
@@ -115,9 +115,18 @@ func (db *DB) stuck(ctx context.Context, s *server, table string, cause *Error) 
 	return e
 }
 
-// clearChunk bounds the text of one DELETE's list of ids and versions: servers
-// take statements of 256 KiB.
-const clearChunk = 160 << 10
+// clearChunk bounds the text of one DELETE's list of ids and versions. Each
+// DELETE is a mutation, which may write every part of the table anew, so they
+// should be few; but a mutation of replicated tables is a node in Keeper, which
+// takes a megabyte, and a server whose max_query_size this user may not raise
+// takes statements of 256 KiB.
+func (db *DB) clearChunk(s *server) int {
+	const setting = "max_query_size"
+	if known, ok := s.known[setting]; !ok || known.fixed || db.left.has(setting) {
+		return listBytes
+	}
+	return longStatement - 96<<10
+}
 
 // beforeAll is a moment before any that a DateTime64 can hold.
 const beforeAll = "toInt64(-100000000000000)"
@@ -145,10 +154,11 @@ func (db *DB) Clear(ctx context.Context, by string) (int, error) {
 	if err := db.archive(ctx, s, "clear_all", by, nil); err != nil {
 		return 0, err
 	}
+	chunk := db.clearChunk(s)
 	for start := 0; start < len(there); {
 		var ids, versions strings.Builder
 		end := start
-		for ; end < len(there) && (end == start || ids.Len()+versions.Len() < clearChunk); end++ {
+		for ; end < len(there) && (end == start || ids.Len()+versions.Len() < chunk); end++ {
 			if end > start {
 				ids.WriteByte(',')
 				versions.WriteByte(',')

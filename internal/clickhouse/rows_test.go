@@ -212,13 +212,37 @@ func TestStreamingManyRows(t *testing.T) {
 }
 
 func TestClearCountsAndArchives(t *testing.T) {
-	ctx, db := ctxFor(t), open(t)
+	for name, c := range map[string]struct {
+		fixed   bool // max_query_size is
+		deletes int
+	}{
+		"long statements":  {false, 2},
+		"short statements": {true, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, cfg := newWire(t)
+			db := openWith(t, cfg)
+			if err := db.Prepare(ctxFor(t)); err != nil {
+				t.Fatal(err)
+			}
+			known := db.server.Load().known
+			known["max_query_size"] = setting{value: known["max_query_size"].value, fixed: c.fixed}
+			testClear(t, db)
+			if n := strings.Count(w.Kinds(), "DELETE"); n != c.deletes {
+				t.Errorf("%d DELETEs, want %d", n, c.deletes)
+			}
+		})
+	}
+}
+
+func testClear(t *testing.T, db *DB) {
+	ctx := ctxFor(t)
 	now, _, err := db.Newest(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rows []Row
-	for i := range 5_000 {
+	for i := range 20_000 {
 		at := now
 		if i%1000 == 0 {
 			at = now + 86_400_000*365 // dated a year ahead
@@ -244,7 +268,7 @@ func TestClearCountsAndArchives(t *testing.T) {
 		t.Fatalf("cleared %d again, %v", n, err)
 	}
 	got := sqlOn(t, db, "SELECT count(), uniqExact(state_id), any(archived_by), any(reason) FROM "+db.names.History()+" FINAL")
-	if got != "5000\t5000\ttester\tclear_all" {
+	if got != "20000\t20000\ttester\tclear_all" {
 		t.Errorf("history has %q", got)
 	}
 }

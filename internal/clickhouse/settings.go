@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -20,12 +21,13 @@ const (
 	forInsert                // INSERT of states
 	forClaim                 // INSERT of one of the lock's rows
 	forDelete                // lightweight DELETE
+	forCount                 // SELECT of how many rows a DELETE has to remove
 	forSwap                  // compare and set in Keeper
 	forDDL                   // CREATE and the like
 )
 
 // reads says whether a statement changes nothing.
-func (p purpose) reads() bool { return p == forRead || p == forStream || p == forLook }
+func (p purpose) reads() bool { return p == forRead || p == forStream || p == forLook || p == forCount }
 
 // knownSettings are all that are ever sent; the probe asks which exist.
 var knownSettings = []string{
@@ -35,8 +37,12 @@ var knownSettings = []string{
 	"insert_quorum", "insert_quorum_parallel", "select_sequential_consistency",
 	"lightweight_delete_mode", "lightweight_deletes_sync", "mutations_sync",
 	"keeper_map_strict_mode", "insert_keeper_max_retries",
-	"readonly", "cloud_mode",
+	"readonly", "cloud_mode", "max_query_size",
 }
+
+// longStatement is the longest statement of ours, with the lists of ids that it
+// is to delete.
+const longStatement = 768 << 10
 
 // streamBlock is how many rows a block of a streamed read has at most: a block
 // is decoded as a whole, and states may be large.
@@ -100,7 +106,10 @@ func (s *server) settings(p purpose, cfg Config, left *leftOut) clickhouse.Setti
 		set("keeper_map_strict_mode", "1")
 		set("insert_keeper_max_retries", "0") // a repetition must read first
 		set("async_insert", "0")
+	case forCount:
+		set("max_query_size", strconv.Itoa(longStatement))
 	case forDelete:
+		set("max_query_size", strconv.Itoa(longStatement))
 		// A mutation, never a patch: where both meet in one table, as when the
 		// older plugin or an administrator deletes too, rows come back.
 		set("lightweight_delete_mode", "alter_update")

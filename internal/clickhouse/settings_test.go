@@ -61,7 +61,7 @@ func TestSettingsThatAreSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	del := w.Take()[1]
-	want := known("do_not_merge_across_partitions_select_final=0", "lightweight_delete_mode=alter_update", "lightweight_deletes_sync=2", "mutations_sync=2")
+	want := known("do_not_merge_across_partitions_select_final=0", "lightweight_delete_mode=alter_update", "lightweight_deletes_sync=2", "max_query_size=786432", "mutations_sync=2")
 	if got := del.Settings(); !slices.Equal(got, want) {
 		t.Errorf("a delete carries %v, want %v", got, want)
 	}
