@@ -2,6 +2,8 @@ package chstate
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/chstate/chstate/internal/clickhouse"
 	"github.com/chstate/chstate/internal/statedoc"
@@ -45,6 +47,30 @@ func (s *Store) Update(ctx context.Context, st State) error {
 	return s.locked(ctx, st.ID, func(h *Hold) error { return h.Update(ctx, st) })
 }
 
+// Merge is Update by a partial state, for people: it writes nothing, and fails
+// with ErrInvalid, where the two halves would not fit together afterwards.
+// Update writes such a state as Meltano does, and nobody can run from it.
+func (s *Store) Merge(ctx context.Context, st State) error {
+	st.Completed = nil
+	if _, err := rowOf(st); err != nil {
+		return err
+	}
+	return s.locked(ctx, st.ID, func(h *Hold) error {
+		merged, err := h.onto(ctx, st)
+		if err != nil {
+			return err
+		}
+		merged.ID = st.ID
+		if _, err := statedoc.Merge(half(merged.Partial), half(merged.Completed)); err != nil {
+			return &Error{
+				Kind: ErrInvalid, Op: fmt.Sprintf("merge onto state %q", st.ID), Reason: err.Error(),
+				Advice: "nothing was written; `chstate get` shows what is there, `chstate set` replaces it", Err: err,
+			}
+		}
+		return h.Set(ctx, merged)
+	})
+}
+
 // Delete removes a state under the lock; what is not there is no error. What
 // it removes goes to the history. (StateStoreManager.clear)
 func (s *Store) Delete(ctx context.Context, id string) error {
@@ -73,10 +99,10 @@ func (h *Hold) Get(ctx context.Context) (State, error) {
 	if err := h.lock.Check(); err != nil {
 		return State{}, h.s.wrap(err, "read state %q", h.id)
 	}
-	if st, ok := h.Known(); ok {
-		return st, st.Check()
+	if st, revision := h.Known(); revision != 0 {
+		return st, nil
 	}
-	unlocked := h.s.unlocked.Load()
+	unlocked, asked := h.s.unlocked.Load(), time.Now()
 	row, err := h.s.get(ctx, h.id)
 	if err != nil && !isNoState(err) {
 		return State{}, err
@@ -85,27 +111,40 @@ func (h *Hold) Get(ctx context.Context) (State, error) {
 	if !found {
 		return State{}, err
 	}
-	h.keep(row, unlocked)
 	st := h.readAs(row)
-	return st, st.Check()
+	if err := st.Check(); err != nil {
+		return st, err
+	}
+	h.keep(row, asked, unlocked)
+	return st, nil
 }
 
 // Update is Store.Update under the lock that is held.
 func (h *Hold) Update(ctx context.Context, st State) error {
 	if !st.IsComplete() {
-		switch now, err := h.Get(ctx); {
-		case isNoState(err):
-		case err != nil:
+		var err error
+		if st, err = h.onto(ctx, st); err != nil {
 			return err
-		default:
-			merged, err := statedoc.Merge(half(st.Partial), half(now.Partial))
-			if err != nil {
-				return corrupt(h.id, err)
-			}
-			st.Partial, st.Completed = merged, now.Completed
 		}
 	}
 	return h.Set(ctx, st)
+}
+
+// onto merges the partial half of a state onto the one that is there.
+func (h *Hold) onto(ctx context.Context, st State) (State, error) {
+	now, err := h.Get(ctx)
+	switch {
+	case isNoState(err):
+		return st, nil
+	case err != nil:
+		return st, err
+	}
+	merged, err := statedoc.Merge(half(st.Partial), half(now.Partial))
+	if err != nil {
+		return st, corrupt(h.id, err)
+	}
+	st.Partial, st.Completed = merged, now.Completed
+	return st, nil
 }
 
 // Set writes both halves of the held state over whatever is there; st.ID is
@@ -119,13 +158,16 @@ func (h *Hold) set(ctx context.Context, reason string, st State) error {
 	if err != nil {
 		return err
 	}
-	unlocked := h.s.unlocked.Load()
+	unlocked, read := h.s.unlocked.Load(), time.Now()
+	if k := h.kept(); k != nil {
+		read = k.read // this write asks nothing
+	}
 	err = h.write(ctx, reason, func(ctx context.Context, v lock.Millis) error {
 		row.UpdatedAt = v
 		return h.s.db.Insert(ctx, row)
 	})
 	if err == nil {
-		h.keep(row, unlocked)
+		h.keep(row, read, unlocked)
 	}
 	return h.s.wrap(err, "write state %q", h.id)
 }

@@ -7,24 +7,26 @@ import (
 	"github.com/chstate/chstate/internal/clickhouse"
 )
 
-// keptFor is how long a row that was read or written under a claim stands for
-// what is stored. Nobody who takes the lock can change it meanwhile; who writes
-// without it (SQL by hand, another process's import) is seen after that time.
+// keptFor is how long after a read the row that was read, and those that were
+// written over it since, stand for what is stored. Nobody who takes the lock can
+// change it meanwhile. Who writes without it (SQL by hand, another process's
+// import) may be written over within that time, and is seen after it.
 const keptFor = time.Second
 
 // kept is a row as it was last read or written under a claim. It stays with
-// the claim, so that a stream of partial updates reads the state once and not
-// once an update.
+// the claim, so that a stream of partial updates reads the state once a second
+// and not once an update.
 type kept struct {
 	row      clickhouse.Row
-	at       time.Time
-	unlocked uint64 // Store.unlocked before it was read or written
+	revision uint64    // tells one from another
+	read     time.Time // when the server was last asked
+	unlocked uint64    // Store.unlocked before that was asked, or the row was sent
 }
 
 // keep notes the row that is stored now, as far as this store knows; unlocked
 // is Store.unlocked before that was asked or sent.
-func (h *Hold) keep(row clickhouse.Row, unlocked uint64) {
-	h.lock.Keep(&kept{row: clone(row), at: time.Now(), unlocked: unlocked})
+func (h *Hold) keep(row clickhouse.Row, read time.Time, unlocked uint64) {
+	h.lock.Keep(&kept{row: clone(row), revision: h.s.revisions.Add(1), read: read, unlocked: unlocked})
 }
 
 // kept gives what was kept with the claim, if nothing of this store has
@@ -39,13 +41,14 @@ func (h *Hold) kept() *kept {
 
 // Known gives the state that Get would give, when that is known without asking
 // the server: it was read or written under this lock, by this hold or one that
-// it follows closely, within the last second.
-func (h *Hold) Known() (State, bool) {
+// it follows closely, and the server was asked within the last second. Its
+// revision is another one whenever the state may be; it is 0 when nothing is known.
+func (h *Hold) Known() (st State, revision uint64) {
 	k := h.kept()
-	if k == nil || time.Since(k.at) > keptFor || h.lock.Check() != nil {
-		return State{}, false
+	if k == nil || time.Since(k.read) > keptFor || h.lock.Check() != nil {
+		return State{}, 0
 	}
-	return h.readAs(k.row), true
+	return h.readAs(k.row), k.revision
 }
 
 // newer corrects what a replica showed that may lag (strategy "settle") by what

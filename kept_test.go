@@ -49,15 +49,15 @@ func TestKnownIsACopy(t *testing.T) {
 	h, err := s.Lock(t.Context(), "p")
 	must(t, err)
 	defer h.Release()
-	if _, ok := h.Known(); ok {
+	if _, revision := h.Known(); revision != 0 {
 		t.Error("known before anything was read")
 	}
 	text := raw(`{"a":1}`)
 	must(t, h.Set(t.Context(), chstate.State{Completed: text}))
 	text[2] = 'x'
-	st, ok := h.Known()
-	if !ok || string(st.Completed) != `{"a":1}` || st.UpdatedAt.IsZero() {
-		t.Errorf("known: %+v, %v", st, ok)
+	st, revision := h.Known()
+	if revision == 0 || string(st.Completed) != `{"a":1}` || st.UpdatedAt.IsZero() {
+		t.Errorf("known: %+v, %d", st, revision)
 	}
 	st.Completed[2] = 'y'
 	if st, err := h.Get(t.Context()); err != nil || string(st.Completed) != `{"a":1}` {
@@ -108,11 +108,11 @@ func TestAFailedWriteIsNotKnown(t *testing.T) {
 	if err := h.Set(ended, chstate.State{Completed: raw(`{"a":2}`)}); err == nil {
 		t.Fatal("a write with a cancelled context succeeded")
 	}
-	if st, ok := h.Known(); ok {
+	if st, revision := h.Known(); revision != 0 {
 		t.Errorf("known: %s", st.Completed)
 	}
 	must(t, h.Delete(t.Context()))
-	if _, ok := h.Known(); ok {
+	if _, revision := h.Known(); revision != 0 {
 		t.Error("a deleted state is known")
 	}
 }

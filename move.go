@@ -88,7 +88,7 @@ func (s *Store) MergeFrom(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	return s.Update(ctx, State{ID: to, Partial: merged})
+	return s.Merge(ctx, State{ID: to, Partial: merged})
 }
 
 func (s *Store) merged(ctx context.Context, id string) ([]byte, error) {

@@ -110,7 +110,7 @@ func checkID(id string) error {
 func corrupt(id string, err error) error {
 	return &Error{
 		Kind: ErrCorrupt, Reason: fmt.Sprintf("the stored state %q is not usable: %v", id, err),
-		Advice: "it was left as it is; write a good one with `chstate set`, or clear it", Err: err,
+		Advice: "it was left as it is; go back to an earlier one with `chstate rollback`, write a good one with `chstate set`, or clear it", Err: err,
 	}
 }
 

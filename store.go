@@ -28,7 +28,8 @@ type Store struct {
 	holder lock.Holder // who we are, for others
 	by     string      // the same on one line, for the history
 
-	unlocked atomic.Uint64 // writes without a lock, which end what holds keep
+	revisions atomic.Uint64 // rows that holds kept
+	unlocked  atomic.Uint64 // writes without a lock, which end what holds keep
 }
 
 // Open checks the options and gives the store. It does not connect: the first

@@ -47,7 +47,7 @@ unfinished run does: all that is not named stays. They come from STATE, from a f
 			return err
 		}
 		return a.withStore(ctx, what, func(s *chstate.Store) error {
-			return a.merged(id, s.Update(ctx, chstate.State{ID: id, Partial: text}))
+			return a.merged(id, s.Merge(ctx, chstate.State{ID: id, Partial: text}))
 		})
 	})
 	return cmd

@@ -39,10 +39,10 @@
 // cancels it when it gives up. A hold that was granted to a request that is
 // cancelled after all is released.
 //
-// The answers to lock, and to get and set under a hold, tell the version of the
-// state that is stored, where that is known: {"hold":7,"version":1764450000123}.
-// A caller that was told the same version with an earlier answer about that
-// state has it, and need not get it again.
+// The answers to lock, and to get and set under a hold, tell the revision of the
+// state that is stored, where that is known: {"hold":7,"revision":12}. A caller
+// that was told the same revision with an earlier answer about that state has
+// it, and need not get it again.
 //
 // One message comes without having been asked for, when a hold ends before its release:
 //

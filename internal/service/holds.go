@@ -64,17 +64,8 @@ func (s *service) lock(ctx context.Context, j *job, stateID string) {
 		s.answer(j.id, nil, context.Canceled)
 		return
 	}
-	s.answer(j.id, gotHold{number, knownVersion(h)}, nil)
-}
-
-// knownVersion is the version of the state that a Get would give without
-// asking the server, 0 when it would ask.
-func knownVersion(h Hold) int64 {
-	st, ok := h.Known()
-	if !ok {
-		return 0
-	}
-	return st.UpdatedAt.UnixMilli()
+	_, revision := h.Known()
+	s.answer(j.id, gotHold{number, revision}, nil)
 }
 
 // grant notes the hold, unless its request was given up meanwhile.

@@ -75,15 +75,15 @@ func (s *service) call(ctx context.Context, req request) (any, error) {
 
 func (s *service) get(ctx context.Context, req request) (body any, err error) {
 	var (
-		st      chstate.State
-		version int64
+		st       chstate.State
+		revision uint64
 	)
 	if req.Hold == 0 {
 		st, err = s.store.Get(ctx, req.StateID)
 	} else {
 		err = s.under(req, func(h Hold) (err error) {
 			st, err = h.Get(ctx)
-			version = knownVersion(h)
+			_, revision = h.Known()
 			return err
 		})
 	}
@@ -94,7 +94,7 @@ func (s *service) get(ctx context.Context, req request) (body any, err error) {
 		return nil, err
 	}
 	w, err := toWire(st)
-	return gotState{&w, version}, err
+	return gotState{&w, revision}, err
 }
 
 func (s *service) set(ctx context.Context, req request) (body any, err error) {
@@ -102,13 +102,13 @@ func (s *service) set(ctx context.Context, req request) (body any, err error) {
 	if req.Hold == 0 {
 		return done{}, s.store.Set(ctx, st)
 	}
-	var version int64
+	var revision uint64
 	err = s.under(req, func(h Hold) (err error) {
 		err = h.Set(ctx, st)
-		version = knownVersion(h)
+		_, revision = h.Known()
 		return err
 	})
-	return wrote{version}, err
+	return wrote{revision}, err
 }
 
 func (s *service) delete(ctx context.Context, req request) error {

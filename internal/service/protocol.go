@@ -64,15 +64,15 @@ type event struct {
 type (
 	done     struct{}
 	gotState struct {
-		State   *wireState `json:"state"`
-		Version int64      `json:"version,omitempty"` // under a hold
+		State    *wireState `json:"state"`
+		Revision uint64     `json:"revision,omitempty"` // under a hold
 	}
 	gotHold struct {
-		Hold    uint64 `json:"hold"`
-		Version int64  `json:"version,omitempty"`
+		Hold     uint64 `json:"hold"`
+		Revision uint64 `json:"revision,omitempty"`
 	}
 	wrote struct {
-		Version int64 `json:"version,omitempty"`
+		Revision uint64 `json:"revision,omitempty"`
 	}
 	gotCount struct {
 		Count int `json:"count"`

@@ -168,34 +168,38 @@ func TestCallsUnderAHold(t *testing.T) {
 	}
 }
 
-// Under a hold, answers tell the version that is stored where the store knows
+// Under a hold, answers tell the revision that is stored where the store knows
 // it, and none where it would have to ask.
-func TestVersionsAreTold(t *testing.T) {
+func TestRevisionsAreTold(t *testing.T) {
 	f := newFake()
 	c := serve(t, f)
 	told := func(id uint64, want any) {
 		t.Helper()
-		if got := c.ok(id)["version"]; got != want {
-			t.Errorf("answer %d tells version %v, want %v", id, got, want)
+		if got := c.ok(id)["revision"]; got != want {
+			t.Errorf("answer %d tells revision %v, want %v", id, got, want)
 		}
+	}
+	is := func(revision uint64) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.states["a"], f.revision = chstate.State{ID: "a"}, revision
 	}
 	c.say(`{"id":2,"op":"lock","state_id":"a"}`)
 	told(2, nil)
-	f.mu.Lock()
-	f.states["a"] = chstate.State{ID: "a", UpdatedAt: time.UnixMilli(1_764_450_000_123)}
-	f.mu.Unlock()
+	is(12)
 	c.say(`{"id":3,"op":"get","state_id":"a","hold":1}`)
-	told(3, 1_764_450_000_123.)
+	told(3, 12.)
 	c.say(`{"id":4,"op":"get","state_id":"a"}`)
 	told(4, nil) // without a lock it may be another one at any moment
 	c.say(`{"id":5,"op":"set","state_id":"a","hold":1,"completed":"{}"}`)
-	told(5, nil) // the fake's states have no version
+	told(5, 12.)
+	is(0)
+	c.say(`{"id":6,"op":"set","state_id":"a","hold":1,"completed":"{}"}`)
+	told(6, nil)
 	c.say(`{"op":"release","hold":1}`)
-	f.mu.Lock()
-	f.states["a"] = chstate.State{ID: "a", UpdatedAt: time.UnixMilli(7)}
-	f.mu.Unlock()
-	c.say(`{"id":6,"op":"lock","state_id":"a"}`)
-	told(6, 7.)
+	is(7)
+	c.say(`{"id":7,"op":"lock","state_id":"a"}`)
+	told(7, 7.)
 }
 
 // The caller does not wait for its release, but its next lock does.

@@ -30,7 +30,7 @@ type Store interface {
 type Hold interface {
 	Context() context.Context
 	Get(ctx context.Context) (chstate.State, error)
-	Known() (chstate.State, bool)
+	Known() (st chstate.State, revision uint64)
 	Set(ctx context.Context, st chstate.State) error
 	Delete(ctx context.Context) error
 	Release()

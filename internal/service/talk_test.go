@@ -150,10 +150,11 @@ func (c *talk) lock(id uint64, stateID string) uint64 {
 
 // fake is a store in memory whose steps the tests can hold up.
 type fake struct {
-	mu     sync.Mutex
-	states map[string]chstate.State
-	calls  []string
-	taken  map[string]chan struct{} // the lock of each id: full while it is held
+	mu       sync.Mutex
+	states   map[string]chstate.State
+	calls    []string
+	taken    map[string]chan struct{} // the lock of each id: full while it is held
+	revision uint64                   // of every state, for a hold
 
 	beforeGet     func(ctx context.Context) error
 	beforeSet     func(ctx context.Context) error
@@ -289,11 +290,10 @@ type fakeHold struct {
 
 func (h *fakeHold) Context() context.Context { return h.ctx }
 
-func (h *fakeHold) Known() (chstate.State, bool) {
+func (h *fakeHold) Known() (st chstate.State, revision uint64) {
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()
-	st, ok := h.f.states[h.id]
-	return st, ok && !st.UpdatedAt.IsZero()
+	return h.f.states[h.id], h.f.revision
 }
 
 func (h *fakeHold) Get(ctx context.Context) (chstate.State, error) {

@@ -63,7 +63,7 @@ LOCK_SETTLE_SECONDS = 1.0
 """How long the strategy ``settle`` waits (setting ``lock_settle_seconds``)."""
 
 _TOLD_FOR = 1.0
-"""Seconds for which the version of a locked state, as it was told, counts."""
+"""Seconds for which the revision of a locked state, as it was told, counts."""
 _UPLOAD_STATES = 1000
 _UPLOAD_BYTES = 1 << 20
 
@@ -71,21 +71,27 @@ _UPLOAD_BYTES = 1 << 20
 class _Hold:
     """The lock of one state id, held by this manager."""
 
-    def __init__(self, helper: Helper, answer: Message, state_id: str) -> None:
+    def __init__(self, helper: Helper, answer: Message, state_id: str, writes: int) -> None:
         self.helper = helper
         self.number: int = answer["hold"]
         self.state_id = state_id
-        self.learn(answer)
+        self.released = False
+        self.learn(answer, writes)
 
-    def learn(self, answer: Message) -> None:
-        """Note the version of the stored state, where the program told it."""
-        self._version: int | None = answer.get("version")
+    def learn(self, answer: Message, writes: int) -> None:
+        """Note the revision of the stored state, where the program told it.
+
+        It counts as long as the program has done no more writes than those.
+        """
+        self._revision: int | None = answer.get("revision")
+        self._writes = writes
         self._told = time.monotonic()
 
     @property
-    def version(self) -> int | None:
-        """Which version of the state is stored; None when that is not known, or was told too long ago."""
-        return self._version if time.monotonic() - self._told < _TOLD_FOR else None
+    def revision(self) -> int | None:
+        """Which revision of the state is stored; None when that is not known, or was told too long ago."""
+        current = self._writes == self.helper.writes and time.monotonic() - self._told < _TOLD_FOR
+        return self._revision if current else None
 
     def check(self) -> None:
         """Raise when the lock is not held any more."""
@@ -147,9 +153,9 @@ class ClickhouseStateStoreManager(StateStoreManager):
         # Decimals come from Meltano's own parsing; their text says what was written.
         self._use = Use(uri, {n: str(v) if isinstance(v, Decimal) else v for n, v in given.items()})
         self._holds: dict[str, _Hold] = {}
-        # The state last read or written under a lock, and its version: of a run's
-        # many partial updates, none but the first has to ask for it.
-        self._last: tuple[int, Wire] | None = None
+        # The state last read or written under a lock, and its revision: of a run's
+        # many partial updates, hardly one has to ask for it.
+        self._last: tuple[Helper, int, Wire] | None = None
         self._ahead: ReadAhead | None = None
         self._client: Client | None = None
 
@@ -170,8 +176,10 @@ class ClickhouseStateStoreManager(StateStoreManager):
         self._forget_ahead()
         with self._answering_for(state.state_id):
             wire = to_wire(state)
-            answer = self._call("set", wire["id"], partial=wire["partial"], completed=wire["completed"])
-            self._learn(wire, answer)
+            hold = self._holds.get(wire["id"])
+            with self._writing() as before:
+                answer = self._call("set", wire["id"], hold, partial=wire["partial"], completed=wire["completed"])
+            self._learn(hold, wire, answer, before + 1)
         unsaved.saved(self._use.key, state.state_id)
 
     @override
@@ -188,11 +196,12 @@ class ClickhouseStateStoreManager(StateStoreManager):
         if hold and (wire := self._known(hold)):
             hold.check()
             return from_wire(wire)
-        answer = self._call("get", checked_id(state_id))
+        writes = self._use.helper().writes
+        answer = self._call("get", checked_id(state_id), hold)
         wire = answer["state"]
         if wire is None:
             return None
-        self._learn(wire, answer)
+        self._learn(hold, wire, answer, writes)
         return from_wire(wire)
 
     @override
@@ -204,9 +213,8 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         """
         self._forget_ahead()
-        answer = self._call("delete", checked_id(state_id))
-        if hold := self._holds.get(state_id):
-            hold.learn(answer)
+        with self._writing():
+            self._call("delete", checked_id(state_id), self._holds.get(state_id))
         unsaved.saved(self._use.key, state_id)
 
     @override
@@ -253,7 +261,8 @@ class ClickhouseStateStoreManager(StateStoreManager):
         except Exception as error:
             msg = f"entry {len(wires) + 1} of the states cannot be read ({error}); nothing was written"
             raise ClickhouseStateBackendError(msg) from error
-        count: int = self._use.helper().upload("set_all", _chunks(wires))["count"]
+        with self._writing():
+            count: int = self._use.helper().upload("set_all", _chunks(wires))["count"]
         for wire in wires:
             unsaved.saved(self._use.key, wire["id"])
         return count
@@ -267,7 +276,8 @@ class ClickhouseStateStoreManager(StateStoreManager):
 
         """
         self._forget_ahead()
-        count: int = self._use.helper().call("clear_all")["count"]
+        with self._writing():
+            count: int = self._use.helper().call("clear_all")["count"]
         return count
 
     def migrate(self) -> None:
@@ -295,13 +305,15 @@ class ClickhouseStateStoreManager(StateStoreManager):
         self._forget_ahead()
         with self._answering_for(state_id):
             helper = self._use.helper()
+            writes = helper.writes
             answer = helper.call("lock", state_id=checked_id(state_id))
-            hold = self._holds[state_id] = _Hold(helper, answer, state_id)
+            hold = self._holds[state_id] = _Hold(helper, answer, state_id, writes)
             try:
                 yield
                 hold.check()
             finally:
                 del self._holds[state_id]
+                hold.released = True
                 hold.release()
 
     @override
@@ -339,27 +351,43 @@ class ClickhouseStateStoreManager(StateStoreManager):
         """Make the tables that are missing; every first call does."""
         self._use.helper().call("ensure")
 
-    def _call(self, op: str, state_id: str, **fields: t.Any) -> Message:
+    def _call(self, op: str, state_id: str, hold: _Hold | None, **fields: t.Any) -> Message:
         """Do a call for a state id, under the hold that this manager has of it, if any."""
-        hold = self._holds.get(state_id)
-        if hold is None:
-            return self._use.helper().call(op, state_id=state_id, **fields)
-        hold.check()
-        return hold.helper.call(op, state_id=state_id, hold=hold.number, **fields)
+        if hold is not None:
+            hold.check()
+            try:
+                return hold.helper.call(op, state_id=state_id, hold=hold.number, **fields)
+            except LockLostError:
+                # Another thread's hold, which that one gave back meanwhile, was
+                # never this call's. One that was lost is told to whoever has it.
+                if not hold.released or hold.number in hold.helper.lost:
+                    raise
+        return self._use.helper().call(op, state_id=state_id, **fields)
 
-    def _learn(self, wire: Wire, answer: Message) -> None:
-        """Keep the state that an answer told the version of."""
-        if hold := self._holds.get(wire["id"]):
-            hold.learn(answer)
-            if version := hold.version:
-                self._last = version, wire
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[int]:
+        """Count a write as it ends, however it does; give the number of those before it."""
+        helper = self._use.helper()
+        before = helper.writes
+        try:
+            yield before
+        finally:
+            helper.wrote()
+
+    def _learn(self, hold: _Hold | None, wire: Wire, answer: Message, writes: int) -> None:
+        """Keep the state that an answer told the revision of."""
+        if hold:
+            hold.learn(answer, writes)
+            if revision := hold.revision:
+                self._last = hold.helper, revision, wire
 
     def _known(self, hold: _Hold) -> Wire | None:
         """Give the state under a hold when it is the one that this manager last read or wrote."""
         if self._last is None:
             return None
-        version, wire = self._last
-        return wire if wire["id"] == hold.state_id and version == hold.version else None
+        helper, revision, wire = self._last
+        same = helper is hold.helper and wire["id"] == hold.state_id and revision == hold.revision
+        return wire if same else None
 
     def _forget_ahead(self) -> None:
         if ahead := self._ahead:

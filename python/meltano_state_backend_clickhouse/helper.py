@@ -66,6 +66,8 @@ class Helper:
         """
         self.lost: dict[int, Message] = {}
         """Why holds ended before their release, by number."""
+        self.writes = 0
+        """How many writes of any manager it has done, or may have."""
         self.ended = False
         self._child = program.Child(program.find())
         self._why: str | None = None
@@ -143,6 +145,11 @@ class Helper:
             return self._answer(request, op, {})
         finally:
             self._waiting.pop(request, None)
+
+    def wrote(self) -> None:
+        """Count a write: what anybody was told before may not be so any more."""
+        with self._sending:
+            self.writes += 1
 
     def tell(self, op: str, **fields: t.Any) -> None:
         """Send a request that has no answer; nobody hears of it when the program has ended."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import typing as t
 
 import pytest
 from meltano.core.state_store.base import MeltanoState
 
+from meltano_state_backend_clickhouse import errors
+
 if t.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clickhouse_connect.driver.client import Client
+
     from meltano_state_backend_clickhouse.backend import ClickhouseStateStoreManager
 
 
@@ -56,6 +63,69 @@ def test_a_deleted_state_is_not_merged_onto(manager: ClickhouseStateStoreManager
     state = manager.get("a")
     assert state is not None
     assert state.partial_state == {"singer_state": {"bookmarks": {"new": 2}}}
+
+
+def completed(value: t.Any) -> MeltanoState:
+    return MeltanoState(state_id="a", partial_state={}, completed_state={"x": value})
+
+
+def test_other_writes_of_this_process_are_seen_within_a_hold(
+    manager: ClickhouseStateStoreManager,
+    make: Callable[..., ClickhouseStateStoreManager],
+) -> None:
+    other = make()
+    manager.set(completed(0))
+    with manager.acquire_lock("a"):
+        writes: list[Callable[[MeltanoState], object]] = [
+            other.set,
+            lambda state: manager.set_all([state]),
+            lambda state: other.set_all([state]),
+        ]
+        for n, write in enumerate(writes):
+            assert manager.get("a") is not None
+            write(completed(n))
+            assert manager.get("a") == completed(n)
+        manager.clear_all()
+        assert manager.get("a") is None
+
+
+def test_a_row_that_is_no_state_is_never_written_over(
+    manager: ClickhouseStateStoreManager,
+    client: Client,
+    schema: str,
+) -> None:
+    """Not even when it has the version of the one that was written."""
+    manager.update(partial(good=1))
+    client.command(
+        f"ALTER TABLE {schema}.state UPDATE partial_state = '{{\"a\":' WHERE 1",
+        settings={"mutations_sync": 1},
+    )
+    time.sleep(1.1)
+    for n in range(3):
+        with pytest.raises(errors.InvalidStateError):
+            manager.update(partial(more=n))
+    assert client.query(f"SELECT partial_state FROM {schema}.state FINAL").result_rows == [('{"a":',)]
+
+
+def test_a_thread_that_has_no_lock_writes_without_one(manager: ClickhouseStateStoreManager) -> None:
+    """Although another one takes and gives back the lock of the same id meanwhile."""
+    failed, done = [], threading.Event()
+
+    def bare() -> None:
+        while not done.is_set():
+            try:
+                manager.set(completed(1))
+                manager.get("a")
+            except errors.ClickhouseStateBackendError as error:  # noqa: PERF203  one at a time
+                failed.append(error)
+
+    thread = threading.Thread(target=bare)
+    thread.start()
+    for n in range(60):
+        manager.update(partial(n=n))
+    done.set()
+    thread.join()
+    assert not failed
 
 
 def test_within_one_hold(manager: ClickhouseStateStoreManager, asked: list[str]) -> None:
