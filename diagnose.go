@@ -358,6 +358,7 @@ func (d doctor) odd(ctx context.Context, o clickhouse.Overview) []Finding {
 		out = append(out, ok("states", "%d %s: %s", some.Count, what, list).because(level, advice))
 	}
 	add(odd.NotObjects, Fail, "with a half that is no JSON object", "Meltano cannot use them: write good ones with `chstate set`, roll back, or clear them")
+	add(odd.Misfits, Fail, "whose halves do not fit together", "Meltano cannot merge them: go back to an earlier one with `chstate rollback`, or write a good one with `chstate set`")
 	add(odd.Ephemeral, Warn, "under an id made of the time, which no later run reads", "give `meltano el` a --state-id; clear those that are there")
 	add(odd.Future, Warn, "dated later than the server's clock", "writes go on above that date, and nothing is hidden; see whether a clock was wrong")
 	return out

@@ -77,7 +77,9 @@ install_addon() {
   want=$(sources | key -)
   if ! cached "$work/addon.key" "$want"; then
     show pip install .
-    "$work/venv/bin/pip" install --quiet "$root"
+    mkdir -p "$work/tmp" # what an interrupted build leaves behind goes with the rest
+    TMPDIR="$work/tmp" "$work/venv/bin/pip" install --quiet "$root"
+    rm -rf "$work/tmp"
     echo "$want" >"$work/addon.key"
   fi
 }
@@ -176,4 +178,4 @@ show chstate get "$state_id" --format pretty
 step "The same, as SQL shows it"
 sql "SELECT state_id, completed_state, updated_at FROM meltano.state FINAL FORMAT Vertical"
 
-printf '\nDone in %d s. The project is in .demo/project, the logs beside it; the engine is stopped.\n' $((SECONDS - began))
+printf '\nDone in %d s. The project is in .demo/project, the logs beside it; the engine is stopped, so chstate finds no server there now.\n' $((SECONDS - began))

@@ -106,14 +106,19 @@ func TestS10DoubleEncoded(t *testing.T) {
 	}
 }
 
-// TestS13ScalarThenObject: what cannot be merged is named, and kept.
+// TestS13ScalarThenObject: what cannot be merged is named, and kept; merge does
+// not make such a state.
 func TestS13ScalarThenObject(t *testing.T) {
 	tool := newTool(t)
 	tool.run(exitDone, "set", "s", "--force", "--input-file", caseFile("scalar_completed.json"))
-	tool.run(exitDone, "merge", "s", "--input-file", caseFile("dict_partial_over_scalar.json"))
+	tool.refuses(exitRefused, []string{`"s"`, "the stored state has a JSON string", "nothing was written"},
+		"merge", "s", "--input-file", caseFile("dict_partial_over_scalar.json"))
+	part := strings.ReplaceAll(caseText(t, "dict_partial_over_scalar.json"), "'", `\'`)
+	tool.sql("INSERT INTO $.state (state_id, partial_state, completed_state, updated_at) SELECT state_id, '" + part + "', completed_state, updated_at + 1 FROM $.state FINAL")
 	tool.refuses(exitFailed, []string{`"s"`, "/singer_state/bookmarks/", "the stored state has a JSON string"}, "get", "s")
 	row := tool.sql("SELECT completed_state, partial_state FROM $.state FINAL FORMAT TSVRaw")
-	if want := caseText(t, "scalar_completed.json"); !strings.HasPrefix(row, strings.TrimSuffix(want, "\n")) {
+	want := strings.TrimSuffix(caseText(t, "scalar_completed.json"), "\n")
+	if !strings.HasPrefix(row, want) || !strings.Contains(row, strings.TrimSpace(caseText(t, "dict_partial_over_scalar.json"))) {
 		t.Errorf("the row is %s", row)
 	}
 }

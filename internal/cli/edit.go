@@ -90,11 +90,20 @@ func (e *editing) edit() error {
 	ours := make(chan os.Signal, 1)
 	signal.Notify(ours, os.Interrupt)
 	defer signal.Stop(ours)
-	editor := e.a.editor()
+	editor, err := e.a.editor()
+	if err != nil {
+		os.Remove(e.file)
+		return err
+	}
 	cmd := editorCommand(editor, e.file)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = e.a.env, e.a.stdin, e.a.stdout, e.a.errors
 	if err := cmd.Run(); err != nil {
 		os.Remove(e.file)
+		select {
+		case <-ours:
+			return interrupted{errors.New("the editor was ended, and nothing was changed")}
+		default:
+		}
 		return fmt.Errorf("the editor %q failed: %w — nothing was changed; $VISUAL or $EDITOR names another", editor, err)
 	}
 	return nil
@@ -147,22 +156,26 @@ func (e *editing) put(ctx context.Context, content []byte) error {
 	})
 }
 
-// editor gives the command line of the person's editor.
-func (a *app) editor() string {
+// editor gives the command line of the person's editor. Where there is no
+// terminal for one, it has to be named.
+func (a *app) editor() (string, error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		if value := strings.TrimSpace(a.getenv(name)); value != "" {
-			return value
+			return value, nil
 		}
 	}
+	if !isTerminal(a.stdin) {
+		return "", usageError{"there is no terminal for an editor: set $EDITOR to a command that changes the file, or use `chstate get` and `chstate set`"}
+	}
 	if runtime.GOOS == "windows" {
-		return "notepad"
+		return "notepad", nil
 	}
 	for _, name := range []string{"sensible-editor", "vim", "nano"} {
 		if _, err := exec.LookPath(name); err == nil {
-			return name
+			return name, nil
 		}
 	}
-	return "vi"
+	return "vi", nil
 }
 
 // editorCommand lets a shell read the command line, which may have arguments.

@@ -29,7 +29,7 @@ merged onto the state of the last finished one. "chstate set" accepts what this 
 			text, err := statedoc.Merge(st.Partial, st.Completed)
 			if err != nil {
 				return fmt.Errorf("the stored state %q cannot be used, by Meltano neither: %w — "+
-					"it was left as it is; write a good one with `chstate set`, or clear it", id, err)
+					"it was left as it is; go back with `chstate rollback`, write a good one with `chstate set`, or clear it", id, err)
 			}
 			if *format == "pretty" {
 				if text, err = statedoc.Pretty(text); err != nil {

@@ -62,12 +62,16 @@ func (a *app) listIDs(ctx context.Context, s *chstate.Store, pattern, format str
 func (a *app) listText(ctx context.Context, s *chstate.Store, pattern string) error {
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	n := 0
+	shown := func(id string) string { return id } // scripts want it as it is
+	if isTerminal(a.stdout) {
+		shown = printable
+	}
 	for id, err := range s.IDs(ctx, pattern) {
 		if err != nil {
 			return err
 		}
 		n++
-		_, _ = out.WriteString(id) // Flush gives the error
+		_, _ = out.WriteString(shown(id)) // Flush gives the error
 		_ = out.WriteByte('\n')
 	}
 	if n == 0 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func (a *app) lockRun(ctx context.Context, id string, words []string, wait *wait
 	path, err := exec.LookPath(words[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		code := exitNoCommand
-		if errors.Is(err, os.ErrPermission) {
+		if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EISDIR) {
 			code = exitNoExec
 		}
 		return ended{code, fmt.Errorf("cannot run %q: %w", words[0], err)}

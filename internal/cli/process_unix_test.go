@@ -31,7 +31,7 @@ func (t tool) start(args ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{Cmd: exec.Command(link, args...)}
-	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"}, t.env...)
+	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"}, t.env...)
 	p.Dir = t.TempDir()
 	p.Stdout, p.Stderr = &p.out, &p.err
 	if err := p.Start(); err != nil {

@@ -87,13 +87,19 @@ func (a *app) showRollback(ctx context.Context, s *chstate.Store, id string, mom
 		return err
 	}
 	now, err := s.Get(ctx, id)
-	if err != nil && !errors.Is(err, chstate.ErrNoState) {
-		return err
-	}
-	changes, err := chstate.Diff(now, target.State)
-	if err != nil {
+	if err != nil && !errors.Is(err, chstate.ErrNoState) && !errors.Is(err, chstate.ErrCorrupt) {
 		return err
 	}
 	fmt.Fprintf(a.stderr, "Nothing was written. The version of %s would be written:\n", versionText(target.UpdatedAt))
+	changes, err := chstate.Diff(now, target.State)
+	if errors.Is(err, chstate.ErrCorrupt) && target.Check() == nil {
+		// What is there is not usable, which is why it is to go. Shown is what comes.
+		fmt.Fprintf(a.stderr, "What is there now cannot be compared: %v\n", err)
+		now = chstate.State{ID: id}
+		changes, err = chstate.Diff(now, target.State)
+	}
+	if err != nil {
+		return err
+	}
 	return a.printDiff(chstate.Version{State: now, Current: true}, target, changes)
 }

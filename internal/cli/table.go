@@ -25,15 +25,21 @@ func writeTable(w io.Writer, heads []string, rows [][]string) error {
 	return t.Flush()
 }
 
+// printable quotes a text that would do something to a terminal.
+func printable(text string) string {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
 // cell makes a text fit a table: one line, of bounded length, "-" for nothing.
 func cell(text string) string {
 	const most = 200
 	if text == "" {
 		return "-"
 	}
-	if strings.ContainsFunc(text, unicode.IsControl) {
-		text = strconv.Quote(text)
-	}
+	text = printable(text)
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}

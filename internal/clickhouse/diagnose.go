@@ -352,6 +352,7 @@ type Odd struct {
 	Ephemeral  Some // ids that Meltano makes up, and never uses again
 	NotObjects Some // rows of which a half is no JSON object
 	Future     Some // rows that are dated later than the server's clock
+	Misfits    Some // rows whose halves Meltano cannot merge
 }
 
 // Some is how many there are, and the ids of a few.
@@ -366,6 +367,16 @@ func notObject(column string) string {
 	return "(" + column + " IS NOT NULL AND NOT match(" + column + `, '^[ \\t\\r\\n]*(\\{|null[ \\t\\r\\n]*$|$)'))`
 }
 
+// misfit says that the partial half has an object where the completed one has
+// something else, at the two places where that happens.
+func misfit() string {
+	at := func(path string) string {
+		return "JSONType(ifNull(partial_state, ''), " + path + ") = 'Object' AND JSONLength(ifNull(partial_state, ''), " + path + ") > 0" +
+			" AND JSONHas(ifNull(completed_state, ''), " + path + ") AND JSONType(ifNull(completed_state, ''), " + path + ") != 'Object'"
+	}
+	return "partial_state IS NOT NULL AND completed_state IS NOT NULL AND (" + at("'singer_state'") + " OR " + at("'singer_state', 'bookmarks'") + ")"
+}
+
 // Odd looks through all states.
 func (db *DB) Odd(ctx context.Context) (Odd, error) {
 	some := func(condition string) string {
@@ -373,10 +384,10 @@ func (db *DB) Odd(ctx context.Context) (Odd, error) {
 	}
 	text := "SELECT count(), " + some(`match(state_id, '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:?\\d{2}.*--.+--')`) + ", " +
 		some(notObject("completed_state")+" OR "+notObject("partial_state")) + ", " +
-		some("updated_at > now64(3) + toIntervalSecond(60)") +
+		some("updated_at > now64(3) + toIntervalSecond(60)") + ", " + some(misfit()) +
 		" FROM " + db.names.State() + " FINAL"
 	found, err := collect(ctx, db, nil, forProbe, statement{text: text}, func(rows driver.Rows) (o Odd, err error) {
-		return o, rows.Scan(&o.States, &o.Ephemeral.Count, &o.Ephemeral.IDs, &o.NotObjects.Count, &o.NotObjects.IDs, &o.Future.Count, &o.Future.IDs)
+		return o, rows.Scan(&o.States, &o.Ephemeral.Count, &o.Ephemeral.IDs, &o.NotObjects.Count, &o.NotObjects.IDs, &o.Future.Count, &o.Future.IDs, &o.Misfits.Count, &o.Misfits.IDs)
 	})
 	if err != nil {
 		return Odd{}, err

@@ -208,6 +208,10 @@ func TestWrongTablesAreNamed(t *testing.T) {
 			[]string{"its engine is MergeTree instead of ReplacingMergeTree"}},
 		{"no version", "(state_id String, partial_state Nullable(String), completed_state Nullable(String), updated_at DateTime64(3)) ENGINE = ReplacingMergeTree ORDER BY state_id",
 			[]string{"keeps no newest row by updated_at"}},
+		{"order", "(state_id String, partial_state Nullable(String), completed_state Nullable(String), updated_at DateTime64(3)) ENGINE = ReplacingMergeTree(updated_at) ORDER BY (state_id, updated_at)",
+			[]string{"ordered by (state_id, updated_at) instead of (state_id)"}},
+		{"no order", "(state_id String, partial_state Nullable(String), completed_state Nullable(String), updated_at DateTime64(3)) ENGINE = ReplacingMergeTree(updated_at) ORDER BY tuple()",
+			[]string{"ordered by () instead of (state_id)"}},
 		{"view", "AS SELECT 1 AS state_id", []string{"is missing"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ type column struct {
 type layout struct {
 	columns []column
 	version string // arguments of ReplacingMergeTree
+	key     string // the sorting key: rows that agree in it replace each other
 	tail    string // keys and TTL
 	blocks  bool   // gets the settings that make deletes small
 }
@@ -28,6 +29,7 @@ var stateLayout = layout{
 		{name: "updated_at", kind: "DateTime64(3)", def: "now64(3)"},
 	},
 	version: "updated_at",
+	key:     "state_id",
 	tail:    "ORDER BY state_id",
 	blocks:  true,
 }
@@ -45,6 +47,7 @@ var lockLayout = layout{
 		{name: "holder", kind: "String", def: "''"},
 	},
 	version: "seq, released",
+	key:     "state_id, lock_id",
 	tail: "PRIMARY KEY state_id ORDER BY (state_id, lock_id) " +
 		"TTL toDateTime(greatest(locked_at, expires_at)) + toIntervalSecond(300)",
 	blocks: true,
@@ -57,6 +60,7 @@ func historyLayout(days int) layout {
 			column{name: "archived_by", kind: "String"},
 			column{name: "reason", kind: "String"}),
 		version: "archived_at",
+		key:     "state_id, updated_at",
 		tail:    fmt.Sprintf("ORDER BY (state_id, updated_at) TTL toDateTime(archived_at) + toIntervalDay(%d)", days),
 	}
 }
@@ -143,6 +147,9 @@ func (l layout) check(t *table) []string {
 	}
 	if version, _, _ := strings.Cut(l.version, ","); !strings.Contains(engineArguments(t.engineFull), version) {
 		wrong = append(wrong, fmt.Sprintf("its engine keeps no newest row by %s", version))
+	}
+	if t.sortingKey != l.key {
+		wrong = append(wrong, fmt.Sprintf("it is ordered by (%s) instead of (%s), so that not what it should replaces a row", t.sortingKey, l.key))
 	}
 	return wrong
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import time
 import typing as t
@@ -18,7 +19,7 @@ from .readahead import ReadAhead
 from .settings import *  # noqa: F403  the CLICKHOUSE_… definitions are part of this module's interface
 from .settings import NAMES, check_own
 from .shared import Use
-from .states import checked_id, clash, clash_error, from_wire, to_wire
+from .states import checked_id, clash, clash_error, forgets, from_wire, to_wire
 from .uri import connection_params, connection_params_from_uri, table_names
 
 if sys.version_info >= (3, 12):
@@ -61,6 +62,8 @@ STALE_LOCK_SECONDS = 300
 """How long a lock row of the older plugin counts. Our own leases are shorter (``lock_timeout_seconds``)."""
 LOCK_SETTLE_SECONDS = 1.0
 """How long the strategy ``settle`` waits (setting ``lock_settle_seconds``)."""
+
+logger = logging.getLogger("meltano_state_backend_clickhouse")
 
 _TOLD_FOR = 1.0
 """Seconds for which the revision of a locked state, as it was told, counts."""
@@ -180,6 +183,12 @@ class ClickhouseStateStoreManager(StateStoreManager):
             with self._writing() as before:
                 answer = self._call("set", wire["id"], hold, partial=wire["partial"], completed=wire["completed"])
             self._learn(hold, wire, answer, before + 1)
+        if forgets(state):
+            logger.warning(
+                'State "%s" was written without any bookmark, over whatever was there: the next run starts from the '
+                "beginning. `chstate history` and `chstate rollback` bring the one before back.",
+                state.state_id,
+            )
         unsaved.saved(self._use.key, state.state_id)
 
     @override

@@ -6,7 +6,7 @@ import threading
 import time
 import typing as t
 
-from .states import from_wire
+from .states import listed
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -44,7 +44,7 @@ class ReadAhead:
             wire = self._take(state_id)
         finally:
             self._busy.release()
-        return None if wire is None else from_wire(wire)
+        return None if wire is None else listed(wire)
 
     def _take(self, state_id: str) -> Wire | None:
         late = time.monotonic() - self._used > IDLE_SECONDS

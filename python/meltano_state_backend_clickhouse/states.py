@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import typing as t
 
 from meltano.core.state_store.base import MeltanoState
 
 from .errors import InvalidStateError, StateMergeError
+
+logger = logging.getLogger("meltano_state_backend_clickhouse")
 
 Wire = dict[str, t.Any]
 
@@ -119,6 +122,50 @@ def clash_error(state_id: str, where: str) -> StateMergeError:
         "the state is kept as it is — set it anew, or clear it"
     )
     return StateMergeError(msg)
+
+
+def forgets(state: MeltanoState) -> bool:
+    """Say whether a state is a finished run's that has no bookmark at all."""
+    completed = state.completed_state
+    return isinstance(completed, dict) and "singer_state" in completed and not completed["singer_state"]
+
+
+def listed(wire: Wire) -> MeltanoState:
+    """Make a state of what came, for a list of all of them.
+
+    One that is of no use does not keep the others from being listed: ``meltano state list`` marks it.
+    """
+    try:
+        state = from_wire(wire)
+        if isinstance(state, _ClashingState):
+            state.json_merged()  # says why
+    except (InvalidStateError, StateMergeError) as error:
+        logger.warning("%s", error.reason)
+        return _UnusableState.because(wire["id"], error)
+    return state
+
+
+class _UnusableState(MeltanoState):
+    """A state in a list that cannot be used: Meltano finds it invalid, and nobody gets halves of it."""
+
+    __slots__ = ("_error",)
+
+    @classmethod
+    def because(cls, state_id: str, error: Exception) -> _UnusableState:
+        self = cls.__new__(cls)
+        object.__setattr__(self, "state_id", state_id)
+        object.__setattr__(self, "_error", error)
+        return self
+
+    def __getattr__(self, name: str) -> t.Any:
+        """Fail for what was never set: the halves."""
+        if name in {"partial_state", "completed_state"}:
+            raise self._error
+        raise AttributeError(name)
+
+    def json_merged(self) -> str:
+        """Give an object that is no state of Meltano's."""
+        return json.dumps({"unusable": str(self._error)})
 
 
 class _ClashingState(MeltanoState):

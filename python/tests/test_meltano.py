@@ -14,6 +14,7 @@ if t.TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
+    from clickhouse_connect.driver.client import Client
     from conftest import Project
     from meltano_state_backend_clickhouse.backend import ClickhouseStateStoreManager
 
@@ -192,3 +193,12 @@ def test_l01_a_killed_run_frees_its_id(newest: Project, manager: ClickhouseState
     with manager.acquire_lock(RUN_ID):
         assert time.monotonic() - began < 1
     process.communicate()
+
+
+def test_s10_a_list_marks_what_is_no_state(project: Project, client: Client, schema: str) -> None:
+    """S10: one row that is no state, and all the others are listed."""
+    project.run("state", "set", "--force", "good", json.dumps({"singer_state": {"bookmarks": {"s": {"id": 1}}}}))
+    client.insert(f"{schema}.state", [["bad", '"text"']], column_names=["state_id", "completed_state"])
+    done = project.run("state", "list")
+    assert done.stdout.split() == ["bad", "good"]
+    assert "not an object" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import typing as t
@@ -145,3 +146,48 @@ def test_within_one_hold(manager: ClickhouseStateStoreManager, asked: list[str])
         assert asked == ["lock", "set", "get"]
         manager.delete("a")
         assert manager.get("a") is None
+
+
+def test_s09_a_state_without_bookmarks_is_told(
+    manager: ClickhouseStateStoreManager,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S09: a run whose last STATE is empty replaces a good state; it says so."""
+    manager.update(MeltanoState(state_id="a", completed_state={"singer_state": {"bookmarks": {"s": 1}}}))
+    assert not caplog.records
+    manager.update(MeltanoState(state_id="a", completed_state={"singer_state": {}}))
+    assert "written without any bookmark" in caplog.text
+    assert "chstate rollback" in caplog.text
+    state = manager.get("a")
+    assert state is not None
+    assert state.completed_state == {"singer_state": {}}
+
+
+def test_s10_a_bad_row_does_not_hide_the_others_from_a_list(
+    manager: ClickhouseStateStoreManager,
+    client: Client,
+    schema: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S10: `meltano state list` walks through the ids so, and marks those whose state is not one."""
+    good: dict[str, t.Any] = {"singer_state": {"bookmarks": {}}}
+    manager.set(MeltanoState(state_id="good", completed_state=good))
+    rows: list[list[t.Any]] = [
+        ["bad", '"text"', None],
+        ["clash", '{"singer_state": 5}', '{"singer_state": {"bookmarks": {"s": 1}}}'],
+    ]
+    client.insert(f"{schema}.state", rows, column_names=["state_id", "completed_state", "partial_state"])
+    merged = {}
+    for state_id in manager.get_state_ids():
+        state = manager.get(state_id)
+        assert state is not None
+        merged[state_id] = json.loads(state.json_merged())
+        if state_id == "bad":
+            with pytest.raises(errors.InvalidStateError):
+                assert state.completed_state
+    assert merged["good"] == good
+    assert "not an object" in merged["bad"]["unusable"]
+    assert "cannot merge" in merged["clash"]["unusable"]
+    assert caplog.text.count("WARNING") == 2
+    with pytest.raises(errors.InvalidStateError):
+        manager.get("bad")  # by itself it fails, as ever
