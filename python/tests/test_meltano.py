@@ -15,6 +15,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Callable
 
     from clickhouse_connect.driver.client import Client
+
     from conftest import Project
     from meltano_state_backend_clickhouse.backend import ClickhouseStateStoreManager
 
