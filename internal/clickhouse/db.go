@@ -130,7 +130,7 @@ func (db *DB) Prepare(ctx context.Context) error {
 // Warm is Prepare, save that it makes and changes nothing: where something has
 // to be made, that is left to the first call that needs it.
 func (db *DB) Warm(ctx context.Context) error {
-	_, err := db.once(withoutNotice(ctx), func(ctx context.Context) (*server, error) {
+	_, err := db.once(ctx, func(ctx context.Context) (*server, error) {
 		s, err := db.survey(ctx)
 		if err != nil || db.halfMigrated(s) || db.adopt(s) != nil {
 			return nil, err

@@ -101,9 +101,7 @@ func (db *DB) survey(ctx context.Context) (*server, error) {
 // idle cloud service is started by the first request. Nothing else is then
 // told of a wait under the context that it gives.
 func (db *DB) noticeSlowStart(ctx context.Context) (context.Context, *time.Timer) {
-	if ctx.Value(oneNotice{}) == nil {
-		ctx = withOneNotice(ctx)
-	}
+	ctx = withOneNotice(ctx)
 	return ctx, time.AfterFunc(noticeAfter, func() {
 		if mayTell(ctx) {
 			db.log.Warn("waiting for ClickHouse to answer (a service that was idle takes up to a minute to start)", "server", db.Target())

@@ -79,13 +79,6 @@ func withOneNotice(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oneNotice{}, new(atomic.Bool))
 }
 
-// withoutNotice is for work whose failure comes again, with whoever needs it.
-func withoutNotice(ctx context.Context) context.Context {
-	told := new(atomic.Bool)
-	told.Store(true)
-	return context.WithValue(ctx, oneNotice{}, told)
-}
-
 // mayTell says whether to tell that ctx's work waits; only the first who asks may.
 func mayTell(ctx context.Context) bool {
 	told, ok := ctx.Value(oneNotice{}).(*atomic.Bool)
