@@ -60,7 +60,6 @@ func (s *Store) Merge(ctx context.Context, st State) error {
 		if err != nil {
 			return err
 		}
-		merged.ID = st.ID
 		if _, err := statedoc.Merge(half(merged.Partial), half(merged.Completed)); err != nil {
 			return &Error{
 				Kind: ErrInvalid, Op: fmt.Sprintf("merge onto state %q", st.ID), Reason: err.Error(),
