@@ -14,7 +14,10 @@ type Locked struct {
 
 // Claims reads the whole log, released claims and all, ordered by state id.
 func (db *DB) Claims(ctx context.Context) ([]Locked, error) {
-	if db.server.Load() == nil {
+	if err := db.Warm(ctx); err != nil {
+		return nil, err
+	}
+	if db.server.Load() == nil { // something is missing
 		// Nobody has a lock where there is no table for it, and none is made for a look.
 		s, err := db.survey(ctx)
 		if err != nil || s.tables[db.names.lock] == nil && s.tables[db.names.cells()] == nil && db.cfg.CreateTables {
