@@ -14,6 +14,15 @@ import (
 // grace is what a take-over may take beyond the lease.
 const grace = 6 * time.Second
 
+// takesOver sees that a process gets a lock in time whose holder, with that
+// lease, is gone.
+func takesOver(p *process, id string, lease time.Duration) {
+	p.t.Helper()
+	if took := lockTime(p, id); took > lease+grace {
+		p.t.Errorf("free after %s, with a lease of %s", took, lease)
+	}
+}
+
 // lockTime takes a lock and says how long that took.
 func lockTime(p *process, id string) time.Duration {
 	p.t.Helper()
@@ -33,9 +42,7 @@ func TestL06StoppedHolder(t *testing.T) {
 	holder.must(order{Do: "lock", ID: "p"})
 	holder.must(order{Do: "write", N: 1})
 	holder.signal(syscall.SIGSTOP)
-	if took := lockTime(next, "p"); took > short.Lease+grace {
-		t.Errorf("free after %s, with a lease of %s", took, short.Lease)
-	}
+	takesOver(next, "p", short.Lease)
 	if n := next.must(order{Do: "read"}); n != 1 {
 		t.Errorf("the successor reads %d", n)
 	}
@@ -133,9 +140,7 @@ func TestL01KilledHolder(t *testing.T) {
 	}
 	// The same for one that comes when nobody waits.
 	waiter.kill()
-	if took := lockTime(late, "p"); took > short.Lease+grace {
-		t.Errorf("free after %s, with a lease of %s", took, short.Lease)
-	}
+	takesOver(late, "p", short.Lease)
 	if n := late.must(order{Do: "read"}); n != 1 {
 		t.Errorf("the last one reads %d, want 1", n)
 	}
