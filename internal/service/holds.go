@@ -134,14 +134,25 @@ func (s *service) releaseAll() {
 
 // under does one call under the hold that the request names.
 func (s *service) under(req request, do func(Hold) error) error {
-	s.mu.Lock()
-	h := s.holds.held[req.Hold]
-	s.mu.Unlock()
-	if h == nil || h.stateID != req.StateID {
+	h := s.heldFor(req)
+	if h != nil {
+		h.using.Lock()
+		defer h.using.Unlock()
+		h = s.heldFor(req) // it may have been given back while this call waited for its turn
+	}
+	if h == nil {
 		return &failure{Code: codeLockLost, Message: fmt.Sprintf("the lock of state %q is not held any more, "+
 			"so nothing was done — run again", req.StateID)}
 	}
-	h.using.Lock()
-	defer h.using.Unlock()
 	return do(h.hold)
+}
+
+// heldFor gives the hold that a request names, nil when that is not held.
+func (s *service) heldFor(req request) *held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.holds.held[req.Hold]; h != nil && h.stateID == req.StateID {
+		return h
+	}
+	return nil
 }

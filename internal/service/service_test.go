@@ -202,6 +202,35 @@ func TestRevisionsAreTold(t *testing.T) {
 	told(7, 7.)
 }
 
+// A call under a hold that another thread of the caller gives back meanwhile is
+// done, or told that the lock is not held: never what the lock itself says then.
+func TestCallsThatCrossARelease(t *testing.T) {
+	c := serve(t, newFake())
+	id, done, refused := uint64(2), 0, 0
+	for range 300 {
+		n := c.lock(id, "a")
+		const calls = 8
+		for i := range uint64(calls) {
+			c.say(fmt.Sprintf(`{"id":%d,"op":"set","state_id":"a","hold":%d}`, id+1+i, n))
+		}
+		c.say(fmt.Sprintf(`{"op":"release","hold":%d}`, n))
+		for i := range uint64(calls) {
+			switch a := c.answer(id + 1 + i); {
+			case a.Error == nil:
+				done++
+			case a.Error.Code == codeLockLost:
+				refused++
+			default:
+				t.Fatalf("set under a hold: %s: %s", a.Error.Code, a.Error.Message)
+			}
+		}
+		id += 1 + calls
+	}
+	if done == 0 || refused == 0 {
+		t.Errorf("%d done, %d refused: nothing has crossed", done, refused)
+	}
+}
+
 // The caller does not wait for its release, but its next lock does.
 func TestTheNextLockComesAfterTheRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
