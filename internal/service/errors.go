@@ -63,6 +63,10 @@ var kinds = []struct {
 	{context.Canceled, codeCancelled},
 }
 
+// calledOff takes the place of Go's "context canceled". Who called a request off
+// does not look at the answer, so it is for those that the program's own end cut short.
+const calledOff = "called off: the chstate program of this process was told to end — whether a write that was under way is done is not known; run again"
+
 func asFailure(err error) *failure {
 	var own *failure
 	if errors.As(err, &own) {
@@ -74,6 +78,9 @@ func asFailure(err error) *failure {
 			f.Code = k.code
 			break
 		}
+	}
+	if told := (*chstate.Error)(nil); errors.Is(err, context.Canceled) && !errors.As(err, &told) {
+		f.Message = calledOff
 	}
 	var locked *chstate.LockedError
 	if errors.As(err, &locked) {
