@@ -114,7 +114,10 @@ func (db *DB) explainException(e *Error, x *clickhouse.Exception) {
 	case codeConstraint, codeUnknownSetting:
 		e.Kind = ReadOnly
 		e.Advice = "the server does not let this user change that setting, which a safe write needs; lift the constraint in the user's profile"
-	case codeUnknownTable, codeUnknownDatabase, 16, 47, 53, 181:
+	case codeUnknownTable, codeUnknownDatabase: // the reason names it; dropped just now, for what is missing is made
+		e.Kind = Schema
+		e.Advice = "was it dropped? The next command makes what is missing, or `chstate init` does"
+	case 16, 47, 53, 181:
 		e.Kind = Schema
 		e.Advice = fmt.Sprintf("see what `SHOW CREATE TABLE %s` says, and what `chstate init --print-sql` would make", db.names.State())
 	case codeProjectionForbids:

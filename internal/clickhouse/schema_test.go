@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chstate/chstate/internal/faultproxy"
+	"github.com/chstate/chstate/lock"
 )
 
 func TestInitSQL(t *testing.T) {
@@ -155,9 +157,18 @@ func TestDroppedTablesAreMadeAgain(t *testing.T) {
 	}
 	sqlOn(t, db, "DROP DATABASE "+quoteIdent(db.names.schema))
 	_, _, err := db.Get(ctx, "a")
-	wantKind(t, err, Schema, "SHOW CREATE TABLE")
+	wantKind(t, err, Schema, "UNKNOWN_DATABASE", "was it dropped?", "`chstate init`")
 	if _, found, err := db.Get(ctx, "a"); found || err != nil {
 		t.Fatal(found, err)
+	}
+	claim := lock.Record{ClaimID: "!1", Seq: 1, Lease: time.Second}
+	if err := db.LockLog().Append(ctx, "a", claim); err != nil {
+		t.Fatal(err)
+	}
+	sqlOn(t, db, "DROP TABLE "+db.names.Lock()+" SYNC")
+	wantKind(t, db.LockLog().Append(ctx, "a", claim), Schema, "state_lock", "UNKNOWN_TABLE", "was it dropped?")
+	if err := db.LockLog().Append(ctx, "a", claim); err != nil {
+		t.Error(err)
 	}
 }
 
