@@ -2,6 +2,7 @@ package chstate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,38 +39,46 @@ func (s *Store) Replace(ctx context.Context, was State, st State) error {
 	})
 }
 
-// Reset forgets the bookmarks of some streams, in both halves, under the lock,
-// and keeps all others: the next run reads those streams from their beginning.
-// It fails with ErrNoState, and changes nothing, when the state or the bookmark of one of
-// the streams is not there.
+// Reset is State.Without on what is stored, under the lock: the next run reads
+// those streams from their beginning. After an error nothing is changed.
 func (s *Store) Reset(ctx context.Context, id string, streams ...string) error {
 	return s.locked(ctx, id, func(h *Hold) error {
 		st, err := h.Get(ctx)
 		if err != nil {
 			return err
 		}
-		was := st
-		missing := make(map[string]bool, len(streams))
-		for _, stream := range streams {
-			missing[stream] = true
-		}
-		for _, text := range []*[]byte{(*[]byte)(&st.Completed), (*[]byte)(&st.Partial)} {
-			kept, forgotten, err := statedoc.Forget(*text, streams...)
-			if err != nil {
-				return corrupt(id, err)
-			}
-			*text = kept
-			for _, stream := range forgotten {
-				delete(missing, stream)
-			}
-		}
-		for _, stream := range streams {
-			if missing[stream] {
-				return noStream(was, stream)
-			}
+		if st, err = st.Without(streams...); err != nil {
+			return err
 		}
 		return h.set(ctx, "set", st)
 	})
+}
+
+// Without gives the state without the bookmarks of some streams, in both
+// halves, and with all others as they are written. It fails with ErrNoState
+// when one of the streams has no bookmark.
+func (s State) Without(streams ...string) (State, error) {
+	was := s
+	missing := make(map[string]bool, len(streams))
+	for _, stream := range streams {
+		missing[stream] = true
+	}
+	for _, text := range []*json.RawMessage{&s.Completed, &s.Partial} {
+		kept, forgotten, err := statedoc.Forget(*text, streams...)
+		if err != nil {
+			return was, corrupt(s.ID, err)
+		}
+		*text = kept
+		for _, stream := range forgotten {
+			delete(missing, stream)
+		}
+	}
+	for _, stream := range streams {
+		if missing[stream] {
+			return was, noStream(was, stream)
+		}
+	}
+	return s, nil
 }
 
 func noStream(st State, stream string) error {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,10 +25,14 @@ at that moment, without locks.`,
 		if (len(args) == 1) == *all {
 			return usageError{"give either a state id or --all, and not both"}
 		}
-		if err := a.consent(ctx, *force, "This will clear state for the job(s). Continue?"); err != nil {
+		const question = "This will clear state for the job(s). Continue?"
+		if err := a.answerable(*force, question); err != nil {
 			return err
 		}
 		if *all {
+			if err := a.consent(ctx, *force, question); err != nil {
+				return err
+			}
 			progress := a.newBar("clearing")
 			return a.withStoreAs(ctx, "clear --all", progress.apply, func(s *chstate.Store) error {
 				n, err := s.ClearAll(ctx)
@@ -40,8 +45,24 @@ at that moment, without locks.`,
 			})
 		}
 		return a.withStore(ctx, "clear "+args[0], func(s *chstate.Store) error {
-			if err := s.Delete(ctx, args[0]); err != nil {
+			_, err := s.Get(ctx, args[0])
+			there := !errors.Is(err, chstate.ErrNoState)
+			if err != nil && there && !errors.Is(err, chstate.ErrCorrupt) {
 				return err
+			}
+			if there {
+				if err := a.consent(ctx, *force, question); err != nil {
+					return err
+				}
+			}
+			if there || *force { // what a replica does not show yet is removed, too, where nobody is to be asked
+				if err := s.Delete(ctx, args[0]); err != nil {
+					return err
+				}
+			}
+			if !there {
+				fmt.Fprintf(a.stderr, "There was no state for %s.\n", args[0])
+				return nil
 			}
 			fmt.Fprintf(a.stderr, "State for %s was cleared.\n", args[0])
 			return nil

@@ -24,12 +24,31 @@ func (a *app) consent(ctx context.Context, force bool, question string) error {
 	return a.confirm(ctx, question)
 }
 
-// confirm asks on the terminal whether to go on, as `meltano state` does. Where
-// nobody can answer it refuses: a script has to say --force.
-func (a *app) confirm(ctx context.Context, question string) error {
+// answerable is for a command that looks before it asks: it fails as consent
+// would where nobody can answer, before anything is connected to.
+func (a *app) answerable(force bool, question string) error {
+	if force {
+		return nil
+	}
+	_, err := a.terminal(question)
+	return err
+}
+
+// terminal gives the one to ask on. Where there is none nobody can answer: a
+// script has to say --force.
+func (a *app) terminal(question string) (*os.File, error) {
 	in, ok := a.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return usageError{fmt.Sprintf("%s There is no terminal to answer on: say --force to go on without being asked", question)}
+		return nil, usageError{fmt.Sprintf("%s There is no terminal to answer on: say --force to go on without being asked", question)}
+	}
+	return in, nil
+}
+
+// confirm asks on the terminal whether to go on, as `meltano state` does.
+func (a *app) confirm(ctx context.Context, question string) error {
+	in, err := a.terminal(question)
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(a.errors, "%s [y/N]: ", question)
 	answers := make(chan string, 1)

@@ -17,8 +17,8 @@ func (a *app) diffCommand() *cobra.Command {
 		Use:   "diff STATE_ID [OLD [NEW]]",
 		Short: "Show how two versions of a state differ",
 		Long: `Show how two versions of a state differ, by stream and bookmark; the order of names and
-spaces make no difference. NEW is the current state unless it is given, OLD the one
-before it. Either is ` + momentHelp + `.`,
+spaces make no difference. NEW is the current state unless it is given (none, where it
+was cleared), OLD the one before it. Either is ` + momentHelp + `.`,
 		Example: `  chstate diff prod:tap-a-to-target-b
   chstate diff prod:tap-a-to-target-b 2d`,
 		Args: takes(1, "a state id", "an older version", "a newer version"),
@@ -71,15 +71,18 @@ func versionsFor(ctx context.Context, s *chstate.Store, id string, named []strin
 	if len(newest) == 0 {
 		return old, now, noVersion("no version of state %q is known", id)
 	}
-	now = newest[0]
+	now, earlier := chstate.Version{State: chstate.State{ID: id}, Current: true}, newest // it was cleared
+	if newest[0].Current {
+		now, earlier = newest[0], newest[1:]
+	}
 	if len(named) == 1 {
 		old, err = at(named[0])
 		return old, now, err
 	}
-	if len(newest) < 2 {
+	if len(earlier) == 0 {
 		return old, now, noVersion("no earlier version of state %q is known", id)
 	}
-	return newest[1], now, nil
+	return earlier[0], now, nil
 }
 
 func (a *app) printDiff(old, now chstate.Version, changes []chstate.Change) error {
@@ -116,10 +119,14 @@ func (a *app) printDiff(old, now chstate.Version, changes []chstate.Change) erro
 }
 
 func versionTitle(v chstate.Version) string {
-	if v.Current {
-		return versionText(v.UpdatedAt) + " (current)"
+	title := versionText(v.UpdatedAt)
+	if v.UpdatedAt.IsZero() {
+		title = "no state"
 	}
-	return versionText(v.UpdatedAt)
+	if v.Current {
+		title += " (current)"
+	}
+	return title
 }
 
 type changeLine struct {

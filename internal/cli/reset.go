@@ -28,10 +28,23 @@ of them has no bookmark, nothing is changed. "chstate rollback" brings them back
 			return usageError{"name the stream to forget: --stream STREAM"}
 		}
 		what := strings.Join(*streams, ", ")
-		if err := a.consent(ctx, *force, fmt.Sprintf("This will forget the bookmarks of %s. Continue?", what)); err != nil {
+		question := fmt.Sprintf("This will forget the bookmarks of %s. Continue?", what)
+		if err := a.answerable(*force, question); err != nil {
 			return err
 		}
 		return a.withStore(ctx, "reset "+id+" --stream "+what, func(s *chstate.Store) error {
+			if !*force {
+				st, err := s.Get(ctx, id)
+				if err != nil {
+					return err
+				}
+				if _, err := st.Without(*streams...); err != nil {
+					return err
+				}
+				if err := a.confirm(ctx, question); err != nil {
+					return err
+				}
+			}
 			if err := s.Reset(ctx, id, *streams...); err != nil {
 				return err
 			}

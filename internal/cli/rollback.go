@@ -35,28 +35,34 @@ A state that was cleared comes back, too.`,
 		if err != nil {
 			return err
 		}
-		if !*dryRun {
-			question := fmt.Sprintf("This will replace the state's current value by that of %s. Continue?", versionText(moment))
-			if err := a.consent(ctx, *force, question); err != nil {
-				return err
-			}
+		question := "This will replace the state's current value by that of %s. Continue?"
+		if err := a.answerable(*force || *dryRun, fmt.Sprintf(question, versionText(moment))); err != nil {
+			return err
 		}
 		return a.withStore(ctx, "rollback "+id+" --to "+*to, func(s *chstate.Store) error {
-			if err := notToCome(ctx, s, id, moment, time.Now()); err != nil {
+			target, err := s.VersionAt(ctx, id, moment)
+			if err != nil {
+				return err
+			}
+			if err := notToCome(target, moment, time.Now()); err != nil {
 				return err
 			}
 			if *dryRun {
-				return a.showRollback(ctx, s, id, moment)
+				return a.showRollback(ctx, s, target)
 			}
-			took, err := s.Rollback(ctx, id, moment)
-			switch {
-			case err != nil:
-				return err
-			case took.Current:
-				fmt.Fprintf(a.stderr, "The version of %s is current already; nothing was changed.\n", versionText(took.UpdatedAt))
-			default:
-				fmt.Fprintf(a.stderr, "State for %s is that of %s again.\n", id, versionText(took.UpdatedAt))
+			if !target.Current {
+				if err := a.consent(ctx, *force, fmt.Sprintf(question, versionText(target.UpdatedAt))); err != nil {
+					return err
+				}
+				if target, err = s.Rollback(ctx, id, target.UpdatedAt); err != nil {
+					return err
+				}
 			}
+			if target.Current {
+				fmt.Fprintf(a.stderr, "The version of %s is current already; nothing was changed.\n", versionText(target.UpdatedAt))
+				return nil
+			}
+			fmt.Fprintf(a.stderr, "State for %s is that of %s again.\n", id, versionText(target.UpdatedAt))
 			return nil
 		})
 	})
@@ -66,26 +72,16 @@ A state that was cleared comes back, too.`,
 // notToCome refuses a moment after now, which is a slip of the pen: the version
 // that was current then is the one of now. A version that a wrong clock dated
 // so is taken.
-func notToCome(ctx context.Context, s *chstate.Store, id string, moment, now time.Time) error {
-	if !moment.After(now) {
-		return nil
-	}
-	v, err := s.VersionAt(ctx, id, moment)
-	if err != nil {
-		return err
-	}
-	if v.UpdatedAt.UnixMilli() == moment.UnixMilli() {
+func notToCome(target chstate.Version, moment, now time.Time) error {
+	if !moment.After(now) || target.UpdatedAt.UnixMilli() == moment.UnixMilli() {
 		return nil
 	}
 	return usageError{fmt.Sprintf("--to %s is still to come (it is %s): give a version as \"chstate history\" prints it, or a moment that has passed — nothing was changed",
 		versionText(moment), versionText(now))}
 }
 
-func (a *app) showRollback(ctx context.Context, s *chstate.Store, id string, moment time.Time) error {
-	target, err := s.VersionAt(ctx, id, moment)
-	if err != nil {
-		return err
-	}
+func (a *app) showRollback(ctx context.Context, s *chstate.Store, target chstate.Version) error {
+	id := target.ID
 	now, err := s.Get(ctx, id)
 	if err != nil && !errors.Is(err, chstate.ErrNoState) && !errors.Is(err, chstate.ErrCorrupt) {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -28,6 +29,10 @@ func TestMain(m *testing.M) {
 		},
 	})
 }
+
+// scriptsTime bounds the scripts, which take a tenth of it: one that waits for
+// what does not come is told as the line it stands on.
+const scriptsTime = 4 * time.Minute
 
 // TestScripts runs testdata/script against the real engine. Beside testscript's
 // own commands there are
@@ -70,6 +75,7 @@ func TestScripts(t *testing.T) {
 			},
 		},
 		RequireUniqueNames: true,
+		Deadline:           time.Now().Add(scriptsTime),
 	})
 }
 
