@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/chstate/chstate/internal/chtest"
+	"github.com/chstate/chstate/internal/config"
 	"github.com/chstate/chstate/internal/faultproxy"
 )
 
@@ -55,7 +56,11 @@ func (t tool) with(settings ...string) tool {
 	t.env = slices.Clone(t.env)
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
-		t.env = append(t.env, "MELTANO_STATE_BACKEND_CLICKHOUSE_"+strings.ToUpper(name)+"="+value)
+		i := slices.IndexFunc(config.Settings(), func(s config.Setting) bool { return s.Name == name })
+		if i < 0 {
+			t.Fatalf("%s is no setting", name)
+		}
+		t.env = append(t.env, config.Settings()[i].Env()+"="+value)
 	}
 	return t
 }

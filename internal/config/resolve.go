@@ -87,6 +87,7 @@ func Resolve(in Inputs) (*Resolved, error) {
 	if err := r.gather(layers); err != nil {
 		return nil, err
 	}
+	r.strays(p, environ)
 	if fromFlag && u.uri.Password != "" {
 		r.notice("the password in --uri can be seen by every user of this machine: give it in MELTANO_STATE_BACKEND_URI or with --password-file")
 	}

@@ -221,6 +221,33 @@ func TestL02LockTimes(t *testing.T) {
 	}
 }
 
+// A name that is nearly a setting is told, with the one that is meant, but not its value.
+func TestStrayNames(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{
+		"meltano.yml": "env:\n  MELTANO_STATE_BACKEND_CLICKHOUSE_TABEL: x\nstate_backend.clickhouse.usr: me\n",
+		".env":        "MELTANO_STATE_BACKEND_CLICKHOUSE_PASSWRD=s3cret\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := mustResolve(t, Inputs{Dir: dir, Env: []string{
+		"MELTANO_STATE_BACKEND_URI=" + someURI, "MELTANO_STATE_BACKEND_CLICKHOUSE_LOCK_TIMEOUT_SECONDS=10",
+		"MELTANO_STATE_BACKEND_CLICKHOUSE_HOST=h", "MELTANO_STATE_BACKEND_S3_HOST=h", "MELTANO_STATE_BACKEND_CLICKHOUSE_ÖÄ\x00=1",
+	}})
+	want := []string{
+		"MELTANO_STATE_BACKEND_CLICKHOUSE_LOCK_TIMEOUT_SECONDS in the environment is no setting and has no effect: perhaps MELTANO_STATE_BACKEND_LOCK_TIMEOUT_SECONDS is meant",
+		"MELTANO_STATE_BACKEND_CLICKHOUSE_PASSWRD in .env is no setting and has no effect: perhaps MELTANO_STATE_BACKEND_CLICKHOUSE_PASSWORD is meant",
+		"MELTANO_STATE_BACKEND_CLICKHOUSE_TABEL in the env of meltano.yml is no setting and has no effect: perhaps MELTANO_STATE_BACKEND_CLICKHOUSE_TABLE is meant",
+		"state_backend.clickhouse.usr in meltano.yml is no setting and has no effect: perhaps state_backend.clickhouse.user is meant",
+	}
+	if diff := cmp.Diff(want, r.Notices); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAddonValues(t *testing.T) {
 	r, err := FromAddon("", map[string]any{
 		"uri": "clickhouse://@h/d", "user": "me", "password": json.Number("12345678901234567890"), "port": 9999, "secure": true,
