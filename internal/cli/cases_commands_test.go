@@ -103,6 +103,30 @@ func TestC07ImportOfHalves(t *testing.T) {
 	}
 }
 
+// TestL02LockTimes: settings come as text, from the environment.
+func TestL02LockTimes(t *testing.T) {
+	tool := newTool(t)
+	tool.with("lock_timeout_seconds=10").run(exitDone, "set", "a", "--force", good)
+	for _, bad := range []string{"abc", "0", "-1"} {
+		tool.with("lock_timeout_seconds="+bad).refuses(exitUsage, []string{`lock_timeout_seconds is "` + bad + `"`, "from 1 to 120"}, "clear", "a", "--force")
+	}
+	if got := tool.run(exitDone, "get", "a"); got != good+"\n" {
+		t.Errorf("the state is now %s", got)
+	}
+}
+
+// TestL08TimeZones: the age of a lock is 0 s in whatever zone it is read.
+func TestL08TimeZones(t *testing.T) {
+	tool := newTool(t)
+	tool.sends("session_timezone=Asia/Tokyo")
+	tool.run(exitDone, "init")
+	tool.sql("INSERT INTO $.state_lock (state_id, lock_id, seq, locked_at, expires_at) VALUES ('a', '!01900000-0000-7000-8000-000000000000', 1, now64(3), now64(3) + 10)")
+	if got := tool.run(exitDone, "lock", "show", "a"); !matches(`last heard of +20.*Z \([0-2]s ago\)`, got) {
+		t.Errorf("shown: %s", got)
+	}
+	tool.with("lock_wait_seconds=0").run(exitLocked, "clear", "a", "--force")
+}
+
 // TestC09WriteFails: the server takes no insert any more, when the lock is held already.
 func TestC09WriteFails(t *testing.T) {
 	tool, p := proxied(t)

@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // Cases from the field: what ReplacingMergeTree and its settings do to a state,
@@ -91,4 +92,54 @@ func TestR11AsyncInsertProfile(t *testing.T) {
 		}
 	}
 	tool.unlocked()
+}
+
+// TestR09StuckMutation: a mutation that fails for ever holds up a clear for half a
+// minute and no longer, and is named with what ends it.
+func TestR09StuckMutation(t *testing.T) {
+	t.Parallel()
+	tool := newTool(t)
+	// Without the small deletes of newer servers, which wait for no mutation.
+	tool.sql("CREATE DATABASE $")
+	tool.sql("CREATE TABLE $.state (state_id String, partial_state Nullable(String), completed_state Nullable(String), updated_at DateTime64(3))" +
+		" ENGINE = ReplacingMergeTree(updated_at) ORDER BY state_id")
+	tool.run(exitDone, "set", "a", "--force", stateA)
+	tool.sql("ALTER TABLE $.state UPDATE completed_state = toString(toUInt32(assumeNotNull(completed_state))) WHERE 1 SETTINGS mutations_sync = 0")
+	tool.refuses(exitFailed, []string{"system.mutations", "KILL MUTATION", "UPDATE completed_state"}, "clear", "a", "--force")
+	tool.unlocked()
+	// Writing and reading are not in its way.
+	tool.run(exitDone, "set", "a", "--force", stateB)
+	if got := tool.run(exitDone, "get", "a"); got != stateB+"\n" {
+		t.Errorf("the state is %s", got)
+	}
+	tool.sql("KILL MUTATION WHERE database = '$'")
+	tool.run(exitDone, "clear", "a", "--force")
+	tool.run(exitNoState, "get", "a")
+}
+
+// TestR12RestoredBackup: a backup brings back a state, and the lock of a
+// process that ended long ago, which is in nobody's way.
+func TestR12RestoredBackup(t *testing.T) {
+	t.Parallel()
+	tool := newTool(t).with("lock_timeout_seconds=2", "lock_wait_seconds=0")
+	tool.run(exitDone, "set", "a", "--force", stateA)
+	tool.sql("INSERT INTO $.state_lock (state_id, lock_id, seq, locked_at, expires_at) VALUES ('a', '!01900000-0000-7000-8000-000000000000', 1, now64(3), now64(3) + 2)")
+	for _, table := range []string{"state", "state_lock"} {
+		tool.sql("CREATE TABLE $.backup_" + table + " ENGINE = MergeTree ORDER BY state_id AS SELECT * FROM $." + table)
+	}
+	tool.sql("TRUNCATE TABLE $.state_lock")
+	tool.run(exitDone, "clear", "a", "--force")
+	time.Sleep(2100 * time.Millisecond) // the backup is older than a lease
+	for _, table := range []string{"state", "state_lock"} {
+		tool.sql("INSERT INTO $." + table + " SELECT * FROM $.backup_" + table)
+	}
+	if got := tool.run(exitDone, "get", "a"); got != stateA+"\n" {
+		t.Errorf("the state is %s", got)
+	}
+	tool.run(exitDone, "clear", "a", "--force")
+	tool.run(exitNoState, "get", "a")
+	tool.run(exitDone, "set", "a", "--force", stateB)
+	if got := tool.run(exitDone, "lock", "list"); got != "" {
+		t.Errorf("held: %s", got)
+	}
 }

@@ -208,6 +208,7 @@ func TestN13IPv6(t *testing.T) {
 }
 
 func TestN16N17FailuresThatPass(t *testing.T) {
+	t.Parallel() // it waits for the most part
 	for _, c := range []struct {
 		name    string
 		code    int
