@@ -73,6 +73,7 @@ type DB struct {
 	left    leftOut
 
 	toldMissing atomic.Bool // that there is no table to read from
+	toldWait    atomic.Bool // that the server is waited for, since it last answered
 }
 
 // Open checks the configuration, the files of TLS included. It does not connect.

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/chstate/chstate/internal/chtest"
 	"github.com/chstate/chstate/internal/faultproxy"
 )
@@ -194,6 +196,35 @@ func TestN02(t *testing.T) {
 	}
 	if n := strings.Count(logged.String(), "\n"); n != 1 || !strings.Contains(logged.String(), "waiting for ClickHouse") {
 		t.Errorf("logged %d lines: %s", n, logged.String())
+	}
+}
+
+// TestOneWaitIsToldOnce, also when a look at the server and a read wait side by
+// side, as in the add-on's program when it starts; and the next one is told again.
+func TestOneWaitIsToldOnce(t *testing.T) {
+	t.Parallel() // it waits for the most part
+	ctx := ctxFor(t)
+	w, cfg := newWire(t)
+	makeTables(t, cfg)
+	cfg.RetryFor = 20 * time.Second
+	var logged chtest.Log
+	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	db := openWith(t, cfg)
+	for n := 1; n <= 2; n++ {
+		until := time.Now().Add(noticeAfter + 1500*time.Millisecond)
+		w.On(func(out http.ResponseWriter, _ faultproxy.Request) bool {
+			return time.Now().Before(until) && exception(out, 242, "TABLE_IS_READ_ONLY", "Table is in readonly mode")
+		})
+		var both errgroup.Group
+		both.Go(func() error { return db.Warm(ctx) })
+		both.Go(func() error { _, _, err := db.Get(ctx, "a"); return err })
+		if err := both.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(logged.String(), "waiting for ClickHouse"); got != n {
+			t.Errorf("%d waits were told %d times: %s", n, got, logged.String())
+		}
+		db.server.Store(nil)
 	}
 }
 

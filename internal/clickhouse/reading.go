@@ -49,7 +49,7 @@ func (db *DB) read(ctx context.Context, table string, do func(context.Context, *
 	if s := db.server.Load(); s != nil {
 		return do(ctx, s)
 	}
-	ctx, notice := db.noticeSlowStart(ctx)
+	notice := db.noticeSlowStart()
 	defer notice.Stop()
 	err := do(ctx, assume(func() { notice.Stop() }))
 	e := explained(err)
@@ -87,8 +87,7 @@ func (db *DB) read(ctx context.Context, table string, do func(context.Context, *
 
 // survey looks at the server.
 func (db *DB) survey(ctx context.Context) (*server, error) {
-	ctx, notice := db.noticeSlowStart(ctx)
-	defer notice.Stop()
+	defer db.noticeSlowStart().Stop()
 	s, err := db.probe(ctx)
 	if err != nil {
 		return nil, err
@@ -98,12 +97,10 @@ func (db *DB) survey(ctx context.Context) (*server, error) {
 
 // noticeSlowStart tells people when the first answer is long in coming, unless
 // the timer is stopped before. That need not mean that anything is wrong: an
-// idle cloud service is started by the first request. Nothing else is then
-// told of a wait under the context that it gives.
-func (db *DB) noticeSlowStart(ctx context.Context) (context.Context, *time.Timer) {
-	ctx = withOneNotice(ctx)
-	return ctx, time.AfterFunc(noticeAfter, func() {
-		if mayTell(ctx) {
+// idle cloud service is started by the first request.
+func (db *DB) noticeSlowStart() *time.Timer {
+	return time.AfterFunc(noticeAfter, func() {
+		if db.mayTell() {
 			db.log.Warn("waiting for ClickHouse to answer (a service that was idle takes up to a minute to start)", "server", db.Target())
 		}
 	})

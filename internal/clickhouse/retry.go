@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 )
 
@@ -55,7 +54,7 @@ func (r *retrying) again(ctx context.Context, failure *Error) bool {
 	}
 	if !r.told && time.Since(r.started)+pause >= noticeAfter {
 		r.told = true
-		if mayTell(ctx) {
+		if r.db.mayTell() {
 			r.db.log.Warn("waiting for ClickHouse", "server", r.db.Target(), "because", failure.Reason,
 				"at most", r.db.cfg.RetryFor.Round(time.Second).String())
 		}
@@ -70,20 +69,9 @@ func (r *retrying) again(ctx context.Context, failure *Error) bool {
 	}
 }
 
-// oneNotice is the context's key for whether people were told already that
-// the work under it waits.
-type oneNotice struct{}
-
-// withOneNotice is for work of several requests that is told about with one line.
-func withOneNotice(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oneNotice{}, new(atomic.Bool))
-}
-
-// mayTell says whether to tell that ctx's work waits; only the first who asks may.
-func mayTell(ctx context.Context) bool {
-	told, ok := ctx.Value(oneNotice{}).(*atomic.Bool)
-	return !ok || told.CompareAndSwap(false, true)
-}
+// mayTell says whether to tell that ClickHouse is waited for: once, whoever
+// waits, until a request succeeds.
+func (db *DB) mayTell() bool { return db.toldWait.CompareAndSwap(false, true) }
 
 // jitter is the pause before the n-th repetition: anything between nothing and
 // a bound that doubles, so that many waiters do not come back at once.

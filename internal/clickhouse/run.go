@@ -40,6 +40,7 @@ func (db *DB) runWith(ctx context.Context, r *retrying, s *server, p purpose, se
 		err = send(clickhouse.Context(noDeadline{ctx}, clickhouse.WithSettings(settings)))
 		leave()
 		if err == nil {
+			db.toldWait.Store(false)
 			return nil
 		}
 		failure := db.explain(ctx, err)
