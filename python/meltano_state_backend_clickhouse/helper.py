@@ -73,7 +73,7 @@ class Helper:
         self._why: str | None = None
         self._last_words: collections.deque[str] = collections.deque(maxlen=20)
         self._sending = threading.Lock()
-        self._waiting: dict[int, queue.SimpleQueue[Message | None]] = {}
+        self._waiting: dict[int, queue.Queue[Message | None]] = {}
         self._last_id = 0
         self._started = False
         self._reader = threading.Thread(target=self._read_answers, name="chstate answers", daemon=True)
@@ -187,7 +187,8 @@ class Helper:
         with self._sending:
             self._last_id += 1
             request = self._last_id
-        self._waiting[request] = queue.SimpleQueue()
+        # No SimpleQueue: before Python 3.13 its timeout is lost when a signal comes at the end of it.
+        self._waiting[request] = queue.Queue()
         self._send({"id": request, "op": op, **fields})
         return request
 

@@ -17,7 +17,7 @@ import pytest
 from meltano.core.error import MeltanoError
 from meltano.core.state_store.base import MeltanoState, StateIDLockedError
 
-from meltano_state_backend_clickhouse import errors, signals
+from meltano_state_backend_clickhouse import errors, helper, signals
 from meltano_state_backend_clickhouse.backend import ClickhouseStateStoreManager
 
 if t.TYPE_CHECKING:
@@ -311,6 +311,26 @@ def test_ctrl_c_in_an_event_loop(manager: ClickhouseStateStoreManager) -> None:
             asyncio.run(wait())
         assert time.monotonic() - began < 2
     holder.close()
+
+
+def test_a_signal_at_the_end_of_a_slice(manager: ClickhouseStateStoreManager) -> None:
+    """It is acted on, too: the handler, which takes longer than the slice, must not make the wait one without end."""
+
+    def handler(*_: object) -> None:
+        time.sleep(1.5 * helper.SLICE)
+
+    before = signal.signal(signal.SIGINT, handler)
+    waiting = ClickhouseStateStoreManager(manager.uri, lock_wait_seconds=20)
+    try:
+        with manager.acquire_lock("a"):
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            began = time.monotonic()
+            with pytest.raises(errors.InterruptedWaitError), waiting.acquire_lock("a"):
+                pass
+            assert time.monotonic() - began < 3
+    finally:
+        signal.signal(signal.SIGINT, before)
+        waiting.close()
 
 
 def test_a_cancellation_before_the_call_ends_it(manager: ClickhouseStateStoreManager) -> None:
