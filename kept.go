@@ -10,11 +10,12 @@ import (
 // keptFor is how long after a read the row that was read, and those that were
 // written over it since, stand for what is stored. Nobody who takes the lock can
 // change it meanwhile. Who writes without it (SQL by hand, another process's
-// import) may be written over within that time, and is seen after it.
-const keptFor = time.Second
+// import) may be written over within that time, and is seen after it; after twice
+// that by the add-on, which counts from when it was told.
+const keptFor = time.Second / 2
 
 // kept is a row as it was last read or written under a claim. It stays with
-// the claim, so that a stream of partial updates reads the state once a second
+// the claim, so that a stream of partial updates reads the state twice a second
 // and not once an update.
 type kept struct {
 	row      clickhouse.Row
@@ -41,7 +42,7 @@ func (h *Hold) kept() *kept {
 
 // Known gives the state that Get would give, when that is known without asking
 // the server: it was read or written under this lock, by this hold or one that
-// it follows closely, and the server was asked within the last second. Its
+// it follows closely, and the server was asked within the last half second. Its
 // revision is another one whenever the state may be; it is 0 when nothing is known.
 func (h *Hold) Known() (st State, revision uint64) {
 	k := h.kept()

@@ -65,8 +65,8 @@ LOCK_SETTLE_SECONDS = 1.0
 
 logger = logging.getLogger("meltano_state_backend_clickhouse")
 
-_TOLD_FOR = 1.0
-"""Seconds for which the revision of a locked state, as it was told, counts."""
+_TOLD_FOR = 0.5
+"""Seconds for which the revision of a locked state, as it was told, counts; it may be as old when it is told."""
 _UPLOAD_STATES = 1000
 _UPLOAD_BYTES = 1 << 20
 
@@ -176,7 +176,6 @@ class ClickhouseStateStoreManager(StateStoreManager):
             state: the state; an empty or missing half is stored as such.
 
         """
-        self._forget_ahead()
         with self._answering_for(state.state_id):
             wire = to_wire(state)
             hold = self._holds.get(wire["id"])
@@ -195,13 +194,17 @@ class ClickhouseStateStoreManager(StateStoreManager):
     def get(self, state_id: str) -> MeltanoState | None:
         """Give the state of an id, as it was last stored; None when there is none.
 
+        Who asks for the ids that ``get_state_ids`` gave, one after the other and without pausing,
+        gets the states as they were when the walk began, unless this process has written since.
+
         Args:
             state_id: the state id.
 
         """
-        if (ahead := self._ahead) and (state := ahead.take(state_id)):
-            return state
         hold = self._holds.get(state_id)
+        # What was read ahead may be older than the lock.
+        if not hold and (ahead := self._ahead) and (state := ahead.take(state_id)):
+            return state
         if hold and (wire := self._known(hold)):
             hold.check()
             return from_wire(wire)
@@ -221,7 +224,6 @@ class ClickhouseStateStoreManager(StateStoreManager):
             state_id: the state id.
 
         """
-        self._forget_ahead()
         with self._writing():
             self._call("delete", checked_id(state_id), self._holds.get(state_id))
         unsaved.saved(self._use.key, state_id)
@@ -237,7 +239,11 @@ class ClickhouseStateStoreManager(StateStoreManager):
         self._forget_ahead()
         ids = list(self._use.helper().stream("ids", pattern=pattern or ""))
         if ids:
-            self._ahead = ReadAhead(ids[0], lambda: self._use.helper().stream("all", pattern=pattern or ""))
+            self._ahead = ReadAhead(
+                ids[0],
+                lambda: self._use.helper().stream("all", pattern=pattern or ""),
+                lambda: (self._use.helper(), self._use.helper().writes),
+            )
         return ids
 
     def get_all(self, pattern: str | None = None) -> Iterator[MeltanoState]:
@@ -260,7 +266,6 @@ class ClickhouseStateStoreManager(StateStoreManager):
             How many they were.
 
         """
-        self._forget_ahead()
         wires = []
         try:
             for state in states:
@@ -284,7 +289,6 @@ class ClickhouseStateStoreManager(StateStoreManager):
             How many they were.
 
         """
-        self._forget_ahead()
         with self._writing():
             count: int = self._use.helper().call("clear_all")["count"]
         return count
@@ -314,16 +318,14 @@ class ClickhouseStateStoreManager(StateStoreManager):
         self._forget_ahead()
         with self._answering_for(state_id):
             helper = self._use.helper()
-            writes = helper.writes
-            answer = helper.call("lock", state_id=checked_id(state_id))
-            hold = self._holds[state_id] = _Hold(helper, answer, state_id, writes)
+            writes, request, hold = helper.writes, helper.reserve(), None
             try:
+                answer = helper.call("lock", request, state_id=checked_id(state_id))
+                hold = self._holds[state_id] = _Hold(helper, answer, state_id, writes)
                 yield
                 hold.check()
             finally:
-                del self._holds[state_id]
-                hold.released = True
-                hold.release()
+                self._let_go(helper, request, hold)
 
     @override
     def close(self) -> None:
@@ -356,6 +358,20 @@ class ClickhouseStateStoreManager(StateStoreManager):
     def client(self, value: Client) -> None:
         self._client = value
 
+    def _let_go(self, helper: Helper, request: int, hold: _Hold | None) -> None:
+        """Give a lock back, or call its request off, whatever signal comes meanwhile."""
+        try:
+            if hold is not None:
+                if self._holds.get(hold.state_id) is hold:  # else it was lost, and another thread has the lock by now
+                    del self._holds[hold.state_id]
+                hold.released = True
+                hold.release()
+                return
+        except BaseException:
+            helper.tell("cancel", of=request)  # that gives back what it was granted
+            raise
+        helper.tell("cancel", of=request)
+
     def _ensure_tables(self) -> None:
         """Make the tables that are missing; every first call does."""
         self._use.helper().call("ensure")
@@ -376,6 +392,7 @@ class ClickhouseStateStoreManager(StateStoreManager):
     @contextlib.contextmanager
     def _writing(self) -> Iterator[int]:
         """Count a write as it ends, however it does; give the number of those before it."""
+        self._forget_ahead()
         helper = self._use.helper()
         before = helper.writes
         try:

@@ -23,6 +23,7 @@ PATIENCE = 1.0
 """Seconds for which a write that is under way is waited for after a signal."""
 
 _WRITES = ("set", "delete", "set_all", "clear_all", "migrate")
+_UPLOADS = ("set_all",)
 
 Message = dict[str, t.Any]
 
@@ -81,7 +82,9 @@ class Helper:
         self._reader.start()
         self._logs.start()
         # The first call goes out without waiting for the answer to this one.
-        self._init = self._ask(
+        self._init = self.reserve()
+        self._ask(
+            self._init,
             "init",
             uri=uri,
             settings=settings,
@@ -89,19 +92,20 @@ class Helper:
             log_level=_log_level(),
         )
 
-    def call(self, op: str, **fields: t.Any) -> Message:
-        """Do one call and give its answer.
+    def reserve(self) -> int:
+        """Give the number of a request to come, for who must be able to call it off from before it is sent."""
+        with self._sending:
+            self._last_id += 1
+            return self._last_id
+
+    def call(self, op: str, request: int | None = None, **fields: t.Any) -> Message:
+        """Do one call and give its answer. request is its number, where that was reserved.
 
         Raises:
             ClickhouseStateBackendError: what the program answered, or that it ended.
 
         """
-        request = self._ask(op, **fields)
-        try:
-            self._ready()
-            return self._answer(request, op, fields)
-        finally:
-            self._waiting.pop(request, None)
+        return self._checked(self._answer(request or self.reserve(), op, fields, ()))
 
     def stream(self, op: str, **fields: t.Any) -> Generator[t.Any, None, None]:
         """Do a call that answers in chunks, and give what is in them one by one.
@@ -112,10 +116,11 @@ class Helper:
             ClickhouseStateBackendError: what the program answered, or that it ended.
 
         """
-        request = self._ask(op, **fields)
+        request = self.reserve()
         done = False
         try:
-            self._ready()
+            self._ask(request, op, **fields)
+            self._ready(op, fields)
             while True:
                 message = self._message(request, op, fields)
                 if "chunk" not in message:
@@ -136,15 +141,7 @@ class Helper:
             ClickhouseStateBackendError: what the program answered, or that it ended.
 
         """
-        request = self._ask(op)
-        try:
-            self._ready()
-            for chunk in chunks:
-                self.tell("put", of=request, states=chunk)
-            self.tell("put", of=request, last=True)
-            return self._answer(request, op, {})
-        finally:
-            self._waiting.pop(request, None)
+        return self._checked(self._answer(self.reserve(), op, {}, chunks))
 
     def wrote(self) -> None:
         """Count a write: what anybody was told before may not be so any more."""
@@ -183,14 +180,10 @@ class Helper:
         """The program's process id."""
         return self._child.pid
 
-    def _ask(self, op: str, **fields: t.Any) -> int:
-        with self._sending:
-            self._last_id += 1
-            request = self._last_id
+    def _ask(self, request: int, op: str, **fields: t.Any) -> None:
         # No SimpleQueue: before Python 3.13 its timeout is lost when a signal comes at the end of it.
         self._waiting[request] = queue.Queue()
         self._send({"id": request, "op": op, **fields})
-        return request
 
     def _send(self, message: Message) -> None:
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
@@ -218,16 +211,29 @@ class Helper:
             self.ended = True
             os.close(self._child.requests)
 
-    def _ready(self) -> None:
-        """See to it that the program took its settings."""
+    def _ready(self, op: str, fields: Mapping[str, t.Any]) -> None:
+        """See to it that the program took its settings, before it answers the request for op."""
         if not self._started:
-            message = self._message(self._init, "init", {})
+            message = self._message(self._init, op, fields)
             self._waiting[self._init].put(message)  # for whoever asks at the same time, or again
             self._checked(message)
             self._started = True
 
-    def _answer(self, request: int, op: str, fields: Mapping[str, t.Any]) -> Message:
-        return self._checked(self._message(request, op, fields))
+    def _answer(self, request: int, op: str, fields: Mapping[str, t.Any], chunks: Iterable[list[t.Any]]) -> Message:
+        """Send a request, and what goes up with it, and wait for its one answer."""
+        try:
+            self._ask(request, op, **fields)
+            self._ready(op, fields)
+            if op in _UPLOADS:
+                for chunk in chunks:
+                    self.tell("put", of=request, states=chunk)
+                self.tell("put", of=request, last=True)
+            return self._message(request, op, fields)
+        except BaseException:
+            self.tell("cancel", of=request)
+            raise
+        finally:
+            self._waiting.pop(request, None)
 
     @staticmethod
     def _checked(message: Message) -> Message:
@@ -240,23 +246,19 @@ class Helper:
         """Wait for the next message to a request."""
         waiting = self._waiting[request]
         patience = PATIENCE if op in _WRITES else 0.0
-        try:
-            with signals.noted() as asked:
-                while True:
-                    try:
-                        message = waiting.get(timeout=SLICE)
+        with signals.noted() as asked:
+            while True:
+                try:
+                    message = waiting.get(timeout=SLICE)
+                    break
+                except queue.Empty:
+                    if not self._reader.is_alive() and waiting.empty():
+                        message = None  # it ended before it could be asked
                         break
-                    except queue.Empty:
-                        if not self._reader.is_alive() and waiting.empty():
-                            message = None  # it ended before it could be asked
-                            break
-                        if cause := asked():
-                            if patience <= 0:
-                                raise errors.InterruptedWaitError(_interrupted(cause, op, fields)) from None
-                            patience -= SLICE
-        except BaseException:
-            self.tell("cancel", of=request)
-            raise
+                    if cause := asked():
+                        if patience <= 0:
+                            raise errors.InterruptedWaitError(_interrupted(cause, op, fields)) from None
+                        patience -= SLICE
         if message is None:
             waiting.put(None)  # for whoever asks again
             raise errors.HelperError(self._reason())

@@ -24,13 +24,18 @@ class ReadAhead:
 
     The states come from one query, in the order of the ids, and no faster than
     they are used. Each is given once, so that whoever asks again gets what is
-    there by then.
+    there by then. None is given once ``stamp`` is another than it was at first:
+    something was written, or another program serves us.
     """
 
-    def __init__(self, first: str, states: Callable[[], Generator[Wire, None, None]]) -> None:
+    def __init__(
+        self, first: str, states: Callable[[], Generator[Wire, None, None]], stamp: Callable[[], object]
+    ) -> None:
         """Read nothing yet: that begins when the first id of the list is asked for."""
         self._first = first
         self._open = states
+        self._stamp = stamp
+        self._was = stamp()
         self._states: Generator[Wire, None, None] | None = None
         self._next: Wire | None = None
         self._used = time.monotonic()
@@ -48,7 +53,7 @@ class ReadAhead:
 
     def _take(self, state_id: str) -> Wire | None:
         late = time.monotonic() - self._used > IDLE_SECONDS
-        if late or (self._states is None and state_id != self._first):
+        if late or self._stamp() != self._was or (self._states is None and state_id != self._first):
             self._close()
             return None
         if self._states is None:

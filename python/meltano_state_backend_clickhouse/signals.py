@@ -56,12 +56,14 @@ def noted() -> Iterator[Callable[[], str | None]]:
         for signum in _SIGNALS:
             handler = signal.getsignal(signum)
             if callable(handler):
-                before.append((signum, handler))
-                signal.signal(signum, noting(handler))
+                ours = noting(handler)
+                before.append((signum, handler, ours))
+                signal.signal(signum, ours)
         yield asked
     finally:
-        for signum, handler in before:
-            signal.signal(signum, handler)
+        for signum, handler, ours in before:
+            if signal.getsignal(signum) is ours:  # else a handler has set another one
+                signal.signal(signum, handler)
 
 
 def _cancellation() -> str | None:

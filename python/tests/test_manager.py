@@ -404,9 +404,9 @@ def queries(manager: ClickhouseStateStoreManager, monkeypatch: pytest.MonkeyPatc
     helper = manager._use.helper()
     ask = helper._ask
 
-    def noting(op: str, **fields: t.Any) -> int:
+    def noting(request: int, op: str, **fields: t.Any) -> None:
         sent.append(op)
-        return ask(op, **fields)
+        ask(request, op, **fields)
 
     monkeypatch.setattr(helper, "_ask", noting)
     return sent
