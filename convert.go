@@ -49,7 +49,8 @@ func (s *Store) wrap(err error, op string, args ...any) error {
 			"A machine that was suspended, or a server that answers slowly, does this: see lock_timeout_seconds"
 		return e
 	case errors.Is(err, lock.ErrClosed):
-		e.Kind, e.Reason, e.Advice = ErrClosed, "the store was closed meanwhile", "nothing was written"
+		e.Kind, e.Reason = ErrClosed, "the store was closed, or its lock released, meanwhile"
+		e.Advice = "whether a write that was under way is stored is not known"
 		return e
 	}
 	var srv *clickhouse.Error
@@ -79,10 +80,10 @@ func lockedError(busy *lock.BusyError) *LockedError {
 	c := busy.Blocker
 	e := &LockedError{
 		ID: busy.Key, ClaimID: c.ID, Holder: c.Holder, Since: c.Holder.AcquiredAt,
-		Seen: c.LockedAt.Time(), FreeAt: c.ExpiresAt.Time(), Waited: busy.Waited,
+		Waited: busy.Waited,
 	}
-	if busy.Now != 0 {
-		e.Now = busy.Now.Time()
+	if busy.Now != 0 { // else it is this process's own
+		e.Seen, e.FreeAt, e.Now = c.LockedAt.Time(), c.ExpiresAt.Time(), busy.Now.Time()
 	}
 	if e.Since.IsZero() {
 		e.Since = e.Seen

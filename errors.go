@@ -22,7 +22,7 @@ var (
 	ErrLockLost = lock.ErrLost
 	// ErrCorrupt: what is stored under an id is not a state, such as a JSON string where an object must be.
 	ErrCorrupt = errors.New("stored state is not usable")
-	// ErrClosed: the store was closed while the call went on.
+	// ErrClosed: the store was closed, or the Hold released, before the call or while it went on.
 	ErrClosed = errors.New("store is closed")
 	// ErrConnect: the server cannot be reached, or the login was refused.
 	ErrConnect = errors.New("cannot connect")
@@ -77,14 +77,18 @@ type LockedError struct {
 	ClaimID string        // the claim, for `chstate lock release ID --id …`
 	Holder  lock.Holder   // zero for a claim of the older Python plugin
 	Since   time.Time     // since when it is held, by the holder's clock
-	Seen    time.Time     // its last sign of life, by the server's clock
-	FreeAt  time.Time     // when it frees itself unless renewed, by the server's clock
+	Seen    time.Time     // its last sign of life, by the server's clock; zero when the holder is this process
+	FreeAt  time.Time     // when it frees itself unless renewed, by the server's clock; zero when the holder is this process
 	Now     time.Time     // the server's clock when this was read; zero when the holder is this process
 	Waited  time.Duration // how long was waited for it
 }
 
 // Error names the state id, the holder, and the way out, on one line.
 func (e *LockedError) Error() string {
+	if e.FreeAt.IsZero() {
+		return fmt.Sprintf("%s is locked by another call of this process (%s), since %s; waited %s — "+
+			"let that end first, or raise lock_wait_seconds", lockName(e.ID), e.who(), stamp(e.Since), e.Waited.Round(100*time.Millisecond))
+	}
 	return fmt.Sprintf("%s is locked by %s, since %s, last heard of %s; waited %s. It frees itself at %s unless renewed — "+
 		"wait for that run to end, raise lock_wait_seconds, or, when you are sure that it is dead, break it: %s",
 		lockName(e.ID), e.who(), since(e.Since, e.Now), since(e.Seen, e.Now), e.Waited.Round(100*time.Millisecond), stamp(e.FreeAt),

@@ -95,6 +95,46 @@ func TestLockedNamesTheHolder(t *testing.T) {
 }
 
 // What waits is told who is in the way, and gets the lock when that one lets go.
+// TestLockedByThisProcess: who waits for another goroutine of its own is told so,
+// without times that nobody knows and without the advice to break the lock; and
+// where both wait for somebody else, that one is named to both.
+func TestLockedByThisProcess(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	o.Lock.Wait = 500 * time.Millisecond
+	s := open(t, o)
+	held, err := s.Lock(t.Context(), "a")
+	must(t, err)
+	var locked *chstate.LockedError
+	if _, err := s.Lock(t.Context(), "a"); !errors.As(err, &locked) || !strings.Contains(err.Error(), "another call of this process") ||
+		strings.Contains(err.Error(), "1970") || strings.Contains(err.Error(), "release") || !locked.FreeAt.IsZero() || locked.ClaimID != held.ClaimID() {
+		t.Errorf("held here: %v", err)
+	}
+	other := open(t, o)
+	failed := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := other.Lock(t.Context(), "a")
+			failed <- err
+		}()
+	}
+	for range 2 {
+		if err := <-failed; !errors.As(err, &locked) || locked.ClaimID != held.ClaimID() || locked.FreeAt.IsZero() {
+			t.Errorf("held elsewhere: %v", err)
+		}
+	}
+	held.Release()
+}
+
+// TestSettleNeedsALongerLease: two of its pauses go by before a lock is had.
+func TestSettleNeedsALongerLease(t *testing.T) {
+	o := options(t)
+	o.Lock.Strategy, o.Lock.Lease, o.Lock.Settle = "settle", 2*time.Second, time.Second
+	if _, err := chstate.Open(t.Context(), o); !errors.Is(err, chstate.ErrSettings) || !strings.Contains(err.Error(), "make it 4s or more") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestHandOver(t *testing.T) {
 	o := options(t)
 	h, err := open(t, o).Lock(t.Context(), "p")

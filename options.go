@@ -174,6 +174,12 @@ func (o Options) checked() (Options, error) {
 			Advice: fmt.Sprintf("use %s to %s: a machine that vanishes blocks its ids for that long", minLease, lock.MaxLease),
 		}
 	}
+	if settle := o.Lock.Settle; o.Lock.Strategy == "settle" && o.Lock.Lease < lock.SettlesInLease*settle {
+		return o, &Error{
+			Kind: ErrSettings, Reason: fmt.Sprintf("the lease (lock_timeout_seconds) of %s is too short for pauses (lock_settle_seconds) of %s", o.Lock.Lease, settle),
+			Advice: fmt.Sprintf("make it %s or more: taking a lock pauses twice", lock.SettlesInLease*settle),
+		}
+	}
 	return o, nil
 }
 

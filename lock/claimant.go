@@ -13,6 +13,7 @@ import (
 // ticket until it holds or gives up.
 type claimant struct {
 	l      *Locker
+	seat   *seat
 	key    string
 	me     Me
 	mem    Memory
@@ -33,9 +34,10 @@ type claimant struct {
 // then its answer is worth nothing.
 var errLate = errors.New("no answer within a lease")
 
-// claim gets a lease on key. began is when the caller began to wait, by our clock.
-func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ *lease, err error) {
-	c := &claimant{l: l, key: key, mem: Memory{}, began: began, holder: l.opts.Holder}
+// claim gets a lease on the key of a seat, for who sits there. began is when the
+// caller began to wait, by our clock.
+func (l *Locker) claim(ctx context.Context, s *seat, began time.Duration) (_ *lease, err error) {
+	c := &claimant{l: l, seat: s, key: s.key, mem: Memory{}, began: began, holder: l.opts.Holder}
 	c.holder.AcquiredAt = time.Now().UTC().Truncate(time.Millisecond)
 	c.holder.LeaseMillis = l.opts.Lease.Milliseconds()
 	if err := c.rename(""); err != nil {
@@ -73,12 +75,18 @@ func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ 
 			if err := c.settle(ctx, d.Others); err != nil {
 				return nil, err
 			}
-			return newLease(c, look, d)
+			if l.opts.Settle == 0 || l.opts.Clock.Now() < c.me.Deadline {
+				return newLease(c, look, d)
+			}
+			announce = true // the settling took what was left of the lease
 		case TakeOver:
-			if err := c.takeOver(ctx, d.Dead); err != nil {
+			err := c.takeOver(ctx, d.Dead)
+			if err == nil {
+				continue
+			}
+			if !c.slow(ctx, err) {
 				return nil, err
 			}
-			continue
 		case Broken: // while it waited: begin anew
 			if err := c.rename(""); err != nil {
 				return nil, err
@@ -90,7 +98,7 @@ func (l *Locker) claim(ctx context.Context, key string, began time.Duration) (_ 
 			}
 		case Blocked:
 			pause = c.pause(d.Ahead)
-			c.blocked = Wait{Key: key, Blocker: d.Blocker, Now: look.Now}
+			c.blocked = Wait{Key: c.key, Blocker: d.Blocker, Now: look.Now}
 			if !c.lastsFor(pause) {
 				break
 			}
@@ -130,8 +138,8 @@ func (c *claimant) rename(after string) error {
 // were there before it (who announces just now may have waited for long):
 // else it would overtake them, again and again.
 func (c *claimant) stepBack(ctx context.Context, youngest string) error {
-	if err := c.abandon(ctx); err != nil {
-		return err
+	if c.abandon(ctx) != nil {
+		return nil //nolint:nilerr // its ticket outranks that row, should it still come
 	}
 	err := c.rename(youngest)
 	c.me.First = false
@@ -203,8 +211,8 @@ func (c *claimant) takeOver(ctx context.Context, dead []Claim) error {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	for _, d := range dead {
-		if err := Break(ctx, c.l.log, c.key, d, c.holder); err != nil && !c.slow(ctx, late(ctx, err)) {
-			return err
+		if err := Break(ctx, c.l.log, c.key, d, c.holder); err != nil {
+			return late(ctx, err)
 		}
 	}
 	return nil
@@ -253,6 +261,7 @@ func (c *claimant) wait(ctx context.Context, pause time.Duration) error {
 	w := c.blocked
 	w.Waited = c.waited()
 	inTheWay := w.Blocker.ID != ""
+	c.seat.waitsFor(w)
 	if !c.lastsFor(pause) {
 		if !inTheWay {
 			return errSlow(w.Waited, c.l.opts.Lease, c.late)

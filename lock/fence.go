@@ -2,7 +2,7 @@ package lock
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/chstate/chstate/internal/lockrules"
@@ -30,7 +30,10 @@ func (h *lease) write(ctx, hold context.Context, above Millis, send func(context
 	}
 	if hold.Err() != nil {
 		// Done or not, a later holder may not have seen it.
-		return errors.Join(context.Cause(hold), err)
+		if err != nil {
+			return fmt.Errorf("%w (%w)", context.Cause(hold), err)
+		}
+		return context.Cause(hold)
 	}
 	return err
 }

@@ -91,8 +91,9 @@ type seat struct {
 	stand context.CancelFunc // stops idle's lingering
 
 	// Guarded by l.mu:
-	users int    // who sit or wait
-	now   *lease // in use, for the error that names the holder
+	users   int    // who sit or wait
+	now     *lease // in use, for the error that names the holder
+	blocked Wait   // what who sits, and has no lease yet, waits for
 }
 
 // sit takes the seat of key, waiting in line with the others of this process.
@@ -132,7 +133,7 @@ func (l *Locker) queue(ctx context.Context, s *seat, began time.Duration) error 
 	case s.taken <- struct{}{}:
 		return nil
 	case <-limit.C:
-		return &BusyError{Wait{Key: s.key, Blocker: s.claim(), Waited: l.opts.Clock.Now() - began}}
+		return s.busy(l.opts.Clock.Now() - began)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-l.closing.Done():
@@ -162,15 +163,27 @@ func (s *seat) inUse(h *lease) {
 	s.now = h
 }
 
-// claim describes the claim that this process itself holds, for an error.
-func (s *seat) claim() Claim {
+// busy is the error for who waited in vain for a seat: the claim that this
+// process itself holds there, or what is in the way of the one who sits.
+func (s *seat) busy(waited time.Duration) error {
 	s.l.mu.Lock()
-	h := s.now
+	h, w := s.now, s.blocked
 	s.l.mu.Unlock()
-	if h == nil { // still being claimed
-		return Claim{Holder: s.l.opts.Holder}
+	w.Key, w.Waited = s.key, waited
+	if h != nil {
+		w.Blocker, w.Now = Claim{ID: h.id, Holder: ParseHolder(h.holder)}, 0
 	}
-	return Claim{ID: h.id, Holder: ParseHolder(h.holder)}
+	if w.Blocker.ID == "" { // it is being claimed, and nobody is in the way
+		return errSlow(waited, s.l.opts.Lease, nil)
+	}
+	return &BusyError{w}
+}
+
+// waitsFor notes what is in the way of the one who sits; the zero Wait for nothing.
+func (s *seat) waitsFor(w Wait) {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	s.blocked = w
 }
 
 // vacate ends a hold: the lease lingers when it may, and is released when it may not.

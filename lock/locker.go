@@ -21,6 +21,10 @@ import (
 // ErrClosed is why a hold ended, or was not had, when its Locker was closed.
 var ErrClosed = errors.New("lock: closed")
 
+// SettlesInLease is how many of the pauses Options.Settle a lease has to outlast:
+// two go by before a lock is had, and something is to be done under it.
+const SettlesInLease = 4
+
 // MaxLease bounds Options.Lease: beyond it a vanished machine would block its
 // ids for longer than anybody wants to wait.
 const MaxLease = 120 * time.Second
@@ -52,7 +56,7 @@ type Options struct {
 	Retry  time.Duration // the longest pause between two looks of a waiter
 	Wait   time.Duration // how long to wait before giving up with a *BusyError; the first attempt is always made
 	Linger time.Duration // how long a released hold is kept for the next use of its key
-	Settle time.Duration // strategy "settle": a pause between announcing and looking; 0 for none
+	Settle time.Duration // strategy "settle": a pause between announcing and looking, see SettlesInLease; 0 for none
 
 	Skew   func() time.Duration // see Rules.Skew; nil means 0
 	Holder Holder               // who we are, for people
@@ -144,7 +148,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*Hold, error) {
 		}
 	}
 	if held == nil {
-		if held, err = l.claimUnlessClosed(ctx, key, began); err != nil {
+		if held, err = l.claimUnlessClosed(ctx, s, began); err != nil {
 			l.leave(s)
 			return nil, err
 		}
@@ -153,7 +157,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*Hold, error) {
 }
 
 // claimUnlessClosed is claim, ended by Close and waited for by it.
-func (l *Locker) claimUnlessClosed(ctx context.Context, key string, began time.Duration) (*lease, error) {
+func (l *Locker) claimUnlessClosed(ctx context.Context, s *seat, began time.Duration) (*lease, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -165,7 +169,8 @@ func (l *Locker) claimUnlessClosed(ctx context.Context, key string, began time.D
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.closing, func() { cancel(ErrClosed) })()
-	held, err := l.claim(ctx, key, began)
+	held, err := l.claim(ctx, s, began)
+	s.waitsFor(Wait{})
 	if err != nil && errors.Is(context.Cause(ctx), ErrClosed) {
 		return nil, ErrClosed
 	}

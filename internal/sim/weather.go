@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/chstate/chstate/lock"
 )
 
 // climate is what a world's faults are like; it is drawn from the seed. Each
@@ -111,6 +113,7 @@ func newClimate(r *rand.Rand) climate {
 	case 2:
 		c.replicas = lagging
 		c.linger, c.jumps = 0, steady
+		c.lease = max(c.lease, lock.SettlesInLease*settleFor)
 	}
 	if c.jumps != steady || c.replicas == quorum {
 		// Who waits for less cannot find out that a claim stands unchanged.
