@@ -13,6 +13,9 @@
 //   - <table>_lock: the lock's log; package lock tells the protocol.
 //   - <table>_history: what was replaced or deleted, for some days.
 //
+// Where the lock is in Keeper (LockOptions.Strategy) there is a fourth,
+// <table>_lock_keeper.
+//
 // # What is promised
 //
 // No two processes hold the lock of one id at once, as long as their clocks
@@ -26,7 +29,8 @@
 //
 // # Errors
 //
-// Every error of the package is an [*Error] or a [*LockedError]; errors.Is
+// Every error of the package is an [*Error] or a [*LockedError], but for the end
+// of the caller's context and what the caller's own reader or writer said; errors.Is
 // tells its kind (ErrNoState, ErrLocked, …). Its text says, on one line, what
 // was tried, on which host, what the server said, and what to do next. It
 // never has a password or a token in it.

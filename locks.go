@@ -76,8 +76,8 @@ func liveClaims(rules lock.Rules, locked clickhouse.Locked) []LockInfo {
 // BreakLock takes a lock away from whoever holds it: for an operator who knows
 // that the holder is dead, or wants it stopped. claimID names the claim, so
 // that not another one is hit that came meanwhile; empty means all holders,
-// those who wait are let be. It gives what it broke, nothing when there was
-// nothing to break. A holder that lives loses its lock: it notices within a
+// those who wait are let be. It gives what it broke, also beside an error; nothing
+// when there was nothing to break. A holder that lives loses its lock: it notices within a
 // third of its lease, and what it still writes until then never shows over the
 // next holder's writes.
 func (s *Store) BreakLock(ctx context.Context, id, claimID string) ([]LockInfo, error) {
@@ -91,14 +91,14 @@ func (s *Store) BreakLock(ctx context.Context, id, claimID string) ([]LockInfo, 
 		}
 		return l.Waiting
 	})
-	for _, l := range live {
+	for i, l := range live {
 		if l.claim.Foreign() {
 			err = s.db.DropClaims(ctx, id, l.ClaimID)
 		} else {
 			err = lock.Break(ctx, s.db.LockLog(), id, l.claim, s.holder)
 		}
 		if err != nil {
-			return nil, s.wrap(err, "break the lock of state %q", id)
+			return live[:i], s.wrap(err, "break the lock of state %q", id)
 		}
 	}
 	if len(live) == 0 && claimID != "" {

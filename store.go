@@ -147,7 +147,8 @@ func (s *Store) before(ctx context.Context, reason string, ids ...string) (now l
 		now, newest, err = s.db.Newest(ctx, ids...)
 		return err
 	})
-	return now, newest, both.Wait()
+	err = both.Wait()
+	return now, newest, err
 }
 
 // IDs yields the state ids that match the glob pattern, in order. Patterns are
@@ -184,11 +185,8 @@ func (s *Store) states(rows iter.Seq2[clickhouse.Row, error]) iter.Seq2[State, e
 	}
 }
 
-// setBatch and setBatchBytes bound one batch of SetAll.
-const (
-	setBatch      = 5_000
-	setBatchBytes = 16 << 20
-)
+// setBatch bounds one batch of SetAll, which is one INSERT.
+const setBatch = 5_000
 
 // SetAll reads and checks every state before it writes any, then writes them
 // in batches, without locks, as Set does. Of several states with one id the
@@ -217,11 +215,7 @@ func (s *Store) SetAll(ctx context.Context, states iter.Seq2[State, error]) (int
 		rows = append(rows, row)
 	}
 	for total := len(rows); len(rows) > 0; {
-		end, size := 0, 0
-		for end < len(rows) && end < setBatch && (end == 0 || size < setBatchBytes) {
-			size += len(rows[end].Partial) + len(rows[end].Completed)
-			end++
-		}
+		end := clickhouse.Batch(rows, setBatch)
 		if err := s.setRows(ctx, "import", rows[:end]); err != nil {
 			return 0, err
 		}
@@ -240,7 +234,8 @@ func (s *Store) ClearAll(ctx context.Context) (int, error) {
 }
 
 // Migrate makes the tables that are missing and replaces a lock table of the
-// older Python plugin, explicitly; the first call of any kind does it as well.
+// older Python plugin, whatever Options.CreateTables says; unless that is
+// "never", the first call that writes does it as well.
 func (s *Store) Migrate(ctx context.Context) error {
 	return s.wrap(s.db.Migrate(ctx), "bring the tables up to date")
 }

@@ -76,7 +76,7 @@ or flags say where the state is.`,
 		a.historyCommand(), a.diffCommand(), a.rollbackCommand(), a.resetCommand(),
 		a.bookmarksCommand(), a.checkCommand(), a.lockCommand(), a.doctorCommand(),
 		a.initCommand(), a.configCommand(), a.versionCommand(), settingsTopic(),
-		newHelperCommand(a.env, a.stdin, a.stdout, a.stderr),
+		a.helperCommand(),
 	)
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()

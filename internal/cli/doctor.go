@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 
@@ -28,7 +29,9 @@ code 1 when something failed, 5 when the server cannot be reached or the login w
 					return err
 				}
 			} else {
-				a.printFindings(found)
+				if err := a.printFindings(found); err != nil {
+					return err
+				}
 			}
 			return verdict(found)
 		})
@@ -36,16 +39,18 @@ code 1 when something failed, 5 when the server cannot be reached or the login w
 	return cmd
 }
 
-func (a *app) printFindings(found []chstate.Finding) {
+func (a *app) printFindings(found []chstate.Finding) error {
+	out := bufio.NewWriter(a.stdout)
 	colours := map[chstate.Level]string{chstate.OK: green, chstate.Warn: yellow, chstate.Fail: red}
 	paint := a.paint()
 	for _, f := range found {
-		fmt.Fprintf(a.stdout, "%s %-9s %s", paint(colours[f.Level], fmt.Sprintf("%-4s", f.Level)), f.Check, oneLine(f.Detail))
+		fmt.Fprintf(out, "%s %-9s %s", paint(colours[f.Level], fmt.Sprintf("%-4s", f.Level)), f.Check, oneLine(f.Detail))
 		if f.Advice != "" {
-			fmt.Fprintf(a.stdout, " — %s", oneLine(f.Advice))
+			fmt.Fprintf(out, " — %s", oneLine(f.Advice))
 		}
-		fmt.Fprintln(a.stdout)
+		fmt.Fprintln(out)
 	}
+	return out.Flush()
 }
 
 // verdict gives the error that the findings amount to; the code is that of the first failure.

@@ -26,10 +26,9 @@ merged onto the state of the last finished one. "chstate set" accepts what this 
 			if err != nil {
 				return err
 			}
-			text, err := statedoc.Merge(st.Partial, st.Completed)
+			text, err := st.Merged()
 			if err != nil {
-				return fmt.Errorf("the stored state %q cannot be used, by Meltano neither: %w — "+
-					"it was left as it is; go back with `chstate rollback`, write a good one with `chstate set`, or clear it", id, err)
+				return err
 			}
 			if *format == "pretty" {
 				if text, err = statedoc.Pretty(text); err != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,9 +12,9 @@ import (
 	"github.com/chstate/chstate/internal/version"
 )
 
-// newHelperCommand is how the Python add-on starts the tool: see package service.
+// helperCommand is how the Python add-on starts the tool: see package service.
 // Nobody types it, so that it is not shown.
-func newHelperCommand(_ []string, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+func (a *app) helperCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "helper",
 		Short:  "Serve the Meltano add-on: JSON lines on stdin and stdout",
@@ -27,7 +26,7 @@ func newHelperCommand(_ []string, stdin io.Reader, stdout, stderr io.Writer) *co
 			signal.Ignore(os.Interrupt, syscall.SIGPIPE, syscall.SIGHUP)
 			ctx, stop := signal.NotifyContext(context.WithoutCancel(cmd.Context()), syscall.SIGTERM)
 			defer stop()
-			return service.Run(ctx, stdin, stdout, stderr, service.Config{
+			return service.Run(ctx, a.stdin, a.stdout, a.stderr, service.Config{
 				Version: version.Version,
 				Open:    service.OpenStore,
 			})

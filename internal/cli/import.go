@@ -57,6 +57,9 @@ func (a *app) readExport(args []string) ([]chstate.State, error) {
 			return nil, usageError{fmt.Sprintf("cannot read the states: %v", err)}
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, usageError{fmt.Sprintf("cannot read the states: %s is a folder", args[0])}
+		}
 		in, from = f, args[0]
 	}
 	states, err := chstate.ReadExport(in)

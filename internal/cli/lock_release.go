@@ -45,18 +45,18 @@ that came meanwhile. That nothing is locked is no error.`,
 				return a.nothingHeld(ctx, s, id)
 			}
 			if len(held) > 0 {
-				question := fmt.Sprintf("This will break the lock that %s holds. Continue?", strings.Join(held, " and "))
+				question := fmt.Sprintf("This will break the lock that %s holds. Continue?", holders(held))
 				if err := a.consent(ctx, *force, question); err != nil {
 					return err
 				}
 			}
 			broken, err := s.BreakLock(ctx, id, *claim)
-			if err != nil {
-				return err
-			}
 			for _, l := range broken {
 				line := lockLineOf(l)
 				fmt.Fprintf(a.stderr, "The lock of %s was broken: %s held it since %s (%s ago).\n", id, line.who(), versionText(line.Since), ageText(line.age))
+			}
+			if err != nil {
+				return err
 			}
 			if len(broken) == 0 {
 				fmt.Fprintf(a.stderr, "The lock of %s was released meanwhile.\n", id)
@@ -67,24 +67,25 @@ that came meanwhile. That nothing is locked is no error.`,
 	return cmd
 }
 
-// heldBy names those whose claims would be broken.
-func heldBy(ctx context.Context, s *chstate.Store, id, claim string) ([]string, error) {
+// heldBy gives the claims that would be broken.
+func heldBy(ctx context.Context, s *chstate.Store, id, claim string) ([]chstate.LockInfo, error) {
 	locks, err := s.LocksOf(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	locks = slices.DeleteFunc(locks, func(l chstate.LockInfo) bool {
+	return slices.DeleteFunc(locks, func(l chstate.LockInfo) bool {
 		if claim != "" {
 			return l.ClaimID != claim
 		}
 		return l.Waiting
-	})
+	}), err
+}
+
+// holders names those who hold the claims.
+func holders(locks []chstate.LockInfo) string {
 	names := make([]string, len(locks))
 	for i, l := range locks {
 		line := lockLineOf(l)
 		names[i] = line.who()
 	}
-	return names, nil
+	return strings.Join(names, " and ")
 }
 
 // nothingHeld says so, and where the lock may be that was meant.
@@ -92,7 +93,7 @@ func (a *app) nothingHeld(ctx context.Context, s *chstate.Store, id string) erro
 	fmt.Fprintf(a.stderr, "Nobody holds the lock of %s.\n", id)
 	runs, err := heldBy(ctx, s, chstate.RunKey(id), "")
 	if err == nil && len(runs) > 0 {
-		fmt.Fprintf(a.stderr, "A whole run of it is locked by %s; break that with: chstate lock release '%s'\n", strings.Join(runs, " and "), chstate.RunKey(id))
+		fmt.Fprintf(a.stderr, "A whole run of it is locked by %s; break that with: %s\n", holders(runs), runs[0].ReleaseCommand())
 	}
 	return err
 }

@@ -137,7 +137,7 @@ func (a *app) guard(held context.Context, child *exec.Cmd, signals <-chan os.Sig
 	for {
 		select {
 		case <-exited:
-			if lost == nil {
+			if held.Err() != nil { // select may see both at once
 				return ended{exitLost, fmt.Errorf("the lock was lost and the command was ended: %w", context.Cause(held))}
 			}
 			if code := exitStatus(child.ProcessState); code != exitDone {

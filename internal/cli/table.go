@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
 )
 
 // writeTable writes rows for people, aligned, under their heads.
@@ -25,9 +26,10 @@ func writeTable(w io.Writer, heads []string, rows [][]string) error {
 	return t.Flush()
 }
 
-// printable quotes a text that would do something to a terminal.
+// printable quotes a text that would do something to a terminal, or to package
+// tabwriter, to which the byte 0xFF is a sign.
 func printable(text string) string {
-	if strings.ContainsFunc(text, unicode.IsControl) {
+	if strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
 		return strconv.Quote(text)
 	}
 	return text

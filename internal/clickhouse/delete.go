@@ -73,7 +73,8 @@ func (db *DB) count(ctx context.Context, s *server, table string, condition func
 	var v values
 	text := "SELECT count() FROM " + db.names.qualified(table) + " WHERE " + condition(&v)
 	counts, err := collect(ctx, db, s, forCount, statement{text: text, args: v}, func(rows driver.Rows) (n uint64, err error) {
-		return n, rows.Scan(&n)
+		err = rows.Scan(&n)
+		return n, err
 	})
 	if err != nil {
 		return 0, err
@@ -104,7 +105,8 @@ func (db *DB) stuck(ctx context.Context, s *server, table string, cause *Error) 
 		" AND table = " + v.text(table) + " AND NOT is_done ORDER BY latest_fail_reason = '', create_time LIMIT 1"
 	type mutation struct{ id, command, why string }
 	found, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (m mutation, err error) {
-		return m, rows.Scan(&m.id, &m.command, &m.why)
+		err = rows.Scan(&m.id, &m.command, &m.why)
+		return m, err
 	})
 	if err == nil && len(found) > 0 {
 		e.Reason += fmt.Sprintf("; mutation %s (%s) is unfinished", found[0].id, oneLine(found[0].command))
@@ -144,7 +146,8 @@ func (db *DB) Clear(ctx context.Context, by string) (int, error) {
 	}
 	text := "SELECT state_id, toUnixTimestamp64Milli(max(updated_at)) FROM " + db.names.State() + " GROUP BY state_id ORDER BY state_id"
 	there, err := collect(ctx, db, s, forRead, statement{text: text}, func(rows driver.Rows) (v version, err error) {
-		return v, rows.Scan(&v.id, &v.at)
+		err = rows.Scan(&v.id, &v.at)
+		return v, err
 	})
 	if err != nil || len(there) == 0 {
 		return 0, err

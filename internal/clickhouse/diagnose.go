@@ -25,7 +25,6 @@ type Reached struct {
 	Via   string        // the proxy in between, then nothing else is known
 	TLS   string        // "TLS 1.3", empty without TLS
 	Until time.Time     // when the server's certificate ends
-	Addrs []string      // what the host's name stands for
 }
 
 // Reach connects and says goodbye.
@@ -56,7 +55,6 @@ func (db *DB) Reach(ctx context.Context) (Reached, error) {
 	}
 	r.Took = time.Since(began)
 	// A name that cannot be looked up here would not have been connected to.
-	r.Addrs, _ = net.DefaultResolver.LookupHost(ctx, strings.Trim(db.cfg.Host, "[]"))
 	return r, nil
 }
 
@@ -130,7 +128,8 @@ func (db *DB) Clock(ctx context.Context) (Clock, error) {
 	for range clockLooks {
 		began := time.Now()
 		at, err := collect(ctx, db, nil, forProbe, statement{text: "SELECT toUnixTimestamp64Milli(now64(3))"}, func(rows driver.Rows) (ms int64, err error) {
-			return ms, rows.Scan(&ms)
+			err = rows.Scan(&ms)
+			return ms, err
 		})
 		if err != nil {
 			return c, err
@@ -273,7 +272,8 @@ func (db *DB) try(ctx context.Context, text, grant string) error {
 		return db.execute(ctx, nil, forProbe, statement{text: text})
 	}
 	granted, err := collect(ctx, db, nil, forProbe, statement{text: text}, func(rows driver.Rows) (ok uint8, err error) {
-		return ok, rows.Scan(&ok)
+		err = rows.Scan(&ok)
+		return ok, err
 	})
 	switch {
 	case hasCode(err, codeSyntax):
@@ -318,7 +318,8 @@ func (db *DB) Storage(ctx context.Context) ([]Storage, error) {
 		e           string
 	}
 	lines, err := collect(ctx, db, nil, forProbe, statement{text: text, args: v}, func(rows driver.Rows) (l line, err error) {
-		return l, rows.Scan(&l.kind, &l.table, &l.a, &l.b, &l.c, &l.d, &l.e)
+		err = rows.Scan(&l.kind, &l.table, &l.a, &l.b, &l.c, &l.d, &l.e)
+		return l, err
 	})
 	if err != nil {
 		return nil, err
@@ -387,7 +388,8 @@ func (db *DB) Odd(ctx context.Context) (Odd, error) {
 		some("updated_at > now64(3) + toIntervalSecond(60)") + ", " + some(misfit()) +
 		" FROM " + db.names.State() + " FINAL"
 	found, err := collect(ctx, db, nil, forProbe, statement{text: text}, func(rows driver.Rows) (o Odd, err error) {
-		return o, rows.Scan(&o.States, &o.Ephemeral.Count, &o.Ephemeral.IDs, &o.NotObjects.Count, &o.NotObjects.IDs, &o.Future.Count, &o.Future.IDs, &o.Misfits.Count, &o.Misfits.IDs)
+		err = rows.Scan(&o.States, &o.Ephemeral.Count, &o.Ephemeral.IDs, &o.NotObjects.Count, &o.NotObjects.IDs, &o.Future.Count, &o.Future.IDs, &o.Misfits.Count, &o.Misfits.IDs)
+		return o, err
 	})
 	if err != nil {
 		return Odd{}, err

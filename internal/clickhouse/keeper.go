@@ -163,7 +163,8 @@ func (db *DB) readCell(ctx context.Context, s *server, key string) (stored, erro
 		text    string
 	}
 	lines, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (l line, err error) {
-		return l, rows.Scan(&l.part, &l.version, &l.text)
+		err = rows.Scan(&l.part, &l.version, &l.text)
+		return l, err
 	})
 	if err != nil {
 		return stored{}, err

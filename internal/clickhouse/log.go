@@ -177,6 +177,3 @@ func (l lockLog) Shared() bool {
 	s := l.db.server.Load()
 	return s != nil && !s.keeper && s.tables[l.db.names.lock].shared()
 }
-
-// MaxLease is the longest lease that the log's TTL is laid out for.
-const MaxLease = 120 * time.Second

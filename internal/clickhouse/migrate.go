@@ -258,7 +258,8 @@ func (db *DB) discard(ctx context.Context, s *server, name string) error {
 	var v values
 	text = "SELECT count() FROM system.columns WHERE database = " + v.text(n.schema) + " AND table = " + v.text(aside) + " AND name = 'seq'"
 	fresh, err := collect(ctx, db, s, forProbe, statement{text: text, args: v}, func(rows driver.Rows) (c uint64, err error) {
-		return c, rows.Scan(&c)
+		err = rows.Scan(&c)
+		return c, err
 	})
 	if err != nil {
 		return err

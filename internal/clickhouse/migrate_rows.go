@@ -27,7 +27,8 @@ func (db *DB) candidates(ctx context.Context, s *server, table string) (map[cand
 	text := "SELECT state_id, lock_id, toUnixTimestamp64Milli(toDateTime64(locked_at, 3)) FROM " + db.names.qualified(table) +
 		" WHERE locked_at > now64(3) - " + candidateLife
 	rows, err := collect(ctx, db, s, forRead, statement{text: text}, func(rows driver.Rows) (c candidate, err error) {
-		return c, rows.Scan(&c.id, &c.lock, &c.at)
+		err = rows.Scan(&c.id, &c.lock, &c.at)
+		return c, err
 	})
 	out := make(map[candidate]bool, len(rows))
 	for _, c := range rows {
@@ -85,7 +86,8 @@ func (db *DB) mutating(ctx context.Context, s *server, table string) bool {
 	var v values
 	text := "SELECT count() FROM system.mutations WHERE database = " + v.text(db.names.schema) + " AND table = " + v.text(table) + " AND NOT is_done"
 	n, err := collect(ctx, db, s, forProbe, statement{text: text, args: v}, func(rows driver.Rows) (n uint64, err error) {
-		return n, rows.Scan(&n)
+		err = rows.Scan(&n)
+		return n, err
 	})
 	return err == nil && n[0] > 0
 }

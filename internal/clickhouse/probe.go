@@ -111,7 +111,8 @@ func (db *DB) probeOnce(ctx context.Context) (*server, error) {
 
 	type line struct{ kind, a, b, c, d, e string }
 	lines, err := collect(ctx, db, nil, forProbe, statement{text: text, args: v}, func(rows driver.Rows) (l line, err error) {
-		return l, rows.Scan(&l.kind, &l.a, &l.b, &l.c, &l.d, &l.e)
+		err = rows.Scan(&l.kind, &l.a, &l.b, &l.c, &l.d, &l.e)
+		return l, err
 	})
 	if err != nil {
 		return nil, err

@@ -103,7 +103,8 @@ func (db *DB) newest(ctx context.Context, s *server, ids []string) (now lock.Mil
 		at   int64
 	}
 	lines, err := collect(ctx, db, s, forRead, st, func(rows driver.Rows) (l line, err error) {
-		return l, rows.Scan(&l.part, &l.id, &l.at)
+		err = rows.Scan(&l.part, &l.id, &l.at)
+		return l, err
 	})
 	newest = map[string]lock.Millis{}
 	for _, l := range lines {
@@ -141,11 +142,7 @@ func (db *DB) Insert(ctx context.Context, rows ...Row) error {
 	}
 	text := "INSERT INTO " + db.names.State() + " (" + stateFields + ")"
 	for len(rows) > 0 {
-		n, size := 0, 0
-		for n < len(rows) && (n == 0 || size+rows[n].size() <= insertBytes) {
-			size += rows[n].size()
-			n++
-		}
+		n := Batch(rows, len(rows))
 		err := db.insert(ctx, s, forInsert, text, stateTypes, func(b driver.Batch) error {
 			for _, r := range rows[:n] {
 				if err := b.Append(r.ID, nullable(r.Partial), nullable(r.Completed), r.UpdatedAt.Time()); err != nil {
@@ -160,6 +157,16 @@ func (db *DB) Insert(ctx context.Context, rows ...Row) error {
 		rows = rows[n:]
 	}
 	return nil
+}
+
+// Batch gives how many of the rows, of the first most, go into one INSERT.
+func Batch(rows []Row, most int) int {
+	n, size := 0, 0
+	for n < min(len(rows), most) && (n == 0 || size+rows[n].size() <= insertBytes) {
+		size += rows[n].size()
+		n++
+	}
+	return n
 }
 
 func (r Row) size() int { return len(r.ID) + len(r.Partial) + len(r.Completed) + 16 }
@@ -218,7 +225,7 @@ func (db *DB) IDs(ctx context.Context, pattern string) iter.Seq2[string, error] 
 				where(patternCondition(&v, p), afterCondition(&v, after)) + ") ORDER BY state_id"
 			return statement{text: text, args: v}
 		},
-		scan:    func(rows driver.Rows) (id string, err error) { return id, rows.Scan(&id) },
+		scan:    func(rows driver.Rows) (id string, err error) { err = rows.Scan(&id); return id, err },
 		key:     func(id string) string { return id },
 		keep:    p.Match,
 		purpose: forRead,

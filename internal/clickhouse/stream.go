@@ -87,11 +87,9 @@ func where(conditions ...string) string {
 	return " WHERE " + strings.Join(given, " AND ")
 }
 
-// afterCondition leaves out what was yielded already. No id is empty.
+// afterCondition leaves out what was yielded already, and what somebody stored
+// by hand under an empty id, which is nobody's state.
 func afterCondition(v *values, after string) string {
-	if after == "" {
-		return ""
-	}
 	return "state_id > " + v.text(after)
 }
 

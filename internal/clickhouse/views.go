@@ -73,7 +73,8 @@ func (db *DB) MakeViews(ctx context.Context) error {
 		var v values
 		text := "SELECT engine FROM system.tables WHERE database = " + v.text(db.names.schema) + " AND name = " + v.text(want.name)
 		engines, err := collect(ctx, db, s, forRead, statement{text: text, args: v}, func(rows driver.Rows) (e string, err error) {
-			return e, rows.Scan(&e)
+			err = rows.Scan(&e)
+			return e, err
 		})
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chstate/chstate"
+	"github.com/chstate/chstate/lock"
 )
 
 // Kind says what values a setting takes.
@@ -103,7 +104,7 @@ func find(name string) (Setting, bool) {
 
 const (
 	maxSeconds = 1e8 // three years: beyond is a slip of the keyboard
-	maxLease   = 120 // lock.md: a longer lease outlives the TTL's allowance for clocks
+	maxLease   = float64(lock.MaxLease / time.Second)
 )
 
 var table = []Setting{
