@@ -230,7 +230,7 @@ func TestR13ManyLargeVersions(t *testing.T) {
 	start = time.Now()
 	must(t, s.Update(t.Context(), aState(1)))
 	t.Logf("1,000 unmerged versions of 1 MB: get %s, list %s, update %s", get, list, time.Since(start))
-	if get > 5*time.Second || list > time.Second {
+	if most := 30 * time.Second; get > most || list > most { // seconds on a busy machine; what may not be is minutes
 		t.Errorf("get took %s, list %s", get, list)
 	}
 }
