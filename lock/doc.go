@@ -182,8 +182,8 @@ are not waited for, and newcomers let it have three seconds of every four.
 
 # Against the design note
 
-The project's design note (lock.md) is the contract of this package. It differs
-in these points; docs/adr has the reasons.
+The project's design note (lock.md, which is kept outside of this repository) is
+where this package began. It differs in these points; docs/adr has the reasons.
 
   - The mark, the second look of a take-over, and the look between a renewal and
     the use of its ceiling are not in the note. Without them a holder that the
