@@ -195,7 +195,7 @@ var table = []Setting{
 		Help:  "Where claims are written: an ordinary table, or Keeper (auto: Keeper where new tables are replicated and KeeperMap is allowed); settle only for replicas that give neither quorum nor Keeper.",
 		apply: func(o *chstate.Options, v value) { o.Lock.Strategy = v.text }},
 	{Name: "lock_settle_seconds", Kind: Seconds, Min: 0.001, Max: maxSeconds, Default: "1.0",
-		Help:  "Wait of lock strategy settle between announcing a claim and looking.",
+		Help:  "Wait of lock strategy settle between announcing a claim and looking; the lease must be four times as long or more.",
 		apply: func(o *chstate.Options, v value) { o.Lock.Settle = v.duration }},
 	{Name: "lock_wait_seconds", Kind: Seconds, Max: maxSeconds, Default: "30",
 		Help:  "How long to wait for another's lock before giving up; 0 gives up at once.",
