@@ -26,9 +26,6 @@ at that moment, without locks.`,
 			return usageError{"give either a state id or --all, and not both"}
 		}
 		const question = "This will clear state for the job(s). Continue?"
-		if err := a.answerable(*force, question); err != nil {
-			return err
-		}
 		if *all {
 			if err := a.consent(ctx, *force, question); err != nil {
 				return err
@@ -43,6 +40,9 @@ at that moment, without locks.`,
 				fmt.Fprintf(a.stderr, "%d state(s) were cleared.\n", n)
 				return nil
 			})
+		}
+		if err := a.answerable(*force, question); err != nil {
+			return err
 		}
 		return a.withStore(ctx, "clear "+args[0], func(s *chstate.Store) error {
 			_, err := s.Get(ctx, args[0])

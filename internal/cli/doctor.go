@@ -28,10 +28,8 @@ code 1 when something failed, 5 when the server cannot be reached or the login w
 				if err := writeJSON(a.stdout, found); err != nil {
 					return err
 				}
-			} else {
-				if err := a.printFindings(found); err != nil {
-					return err
-				}
+			} else if err := a.printFindings(found); err != nil {
+				return err
 			}
 			return verdict(found)
 		})

@@ -54,7 +54,6 @@ func (db *DB) Reach(ctx context.Context) (Reached, error) {
 		r.TLS, r.Until = tls.VersionName(state.Version), state.PeerCertificates[0].NotAfter
 	}
 	r.Took = time.Since(began)
-	// A name that cannot be looked up here would not have been connected to.
 	return r, nil
 }
 

@@ -54,17 +54,23 @@ type Setting struct {
 	apply func(*chstate.Options, value)
 }
 
+// ourKeys is what the keys of our own settings begin with.
+const ourKeys = "state_backend.clickhouse."
+
 // Key is the name in Meltano: "state_backend.clickhouse.host".
 func (s Setting) Key() string {
 	if s.MeltanosOwn {
 		return "state_backend." + s.Name
 	}
-	return "state_backend.clickhouse." + s.Name
+	return ourKeys + s.Name
 }
 
 // Env is the name in the environment and in .env.
-func (s Setting) Env() string {
-	return "MELTANO_" + strings.ToUpper(strings.ReplaceAll(s.Key(), ".", "_"))
+func (s Setting) Env() string { return envName(s.Key()) }
+
+// envName is what Meltano calls a key in the environment.
+func envName(key string) string {
+	return "MELTANO_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 // Flag is the command line flag without its dashes, "" for a secret.

@@ -2,11 +2,6 @@ package config
 
 import "strings"
 
-const (
-	ourKeys = "state_backend.clickhouse."
-	ourEnv  = "MELTANO_STATE_BACKEND_CLICKHOUSE_"
-)
-
 // strays gives a notice for each name that looks like one of our settings and
 // is none: Meltano passes over it, so the value that somebody gave there has no effect.
 func (r *resolution) strays(p *project, environ map[string]string) {
@@ -21,6 +16,7 @@ func (r *resolution) strays(p *project, environ map[string]string) {
 			}
 		}
 	}
+	ourEnv := envName(ourKeys)
 	in := func(place string) func(string) string { return func(string) string { return place } }
 	look(sortedKeys(environ), ourEnv, in("the environment"), Setting.Env)
 	look(sortedKeys(p.dotenv), ourEnv, in(dotenvName), Setting.Env)

@@ -361,16 +361,16 @@ class ClickhouseStateStoreManager(StateStoreManager):
     def _let_go(self, helper: Helper, request: int, hold: _Hold | None) -> None:
         """Give a lock back, or call its request off, whatever signal comes meanwhile."""
         try:
-            if hold is not None:
-                if self._holds.get(hold.state_id) is hold:  # else it was lost, and another thread has the lock by now
-                    del self._holds[hold.state_id]
-                hold.released = True
-                hold.release()
+            if hold is None:
+                helper.tell("cancel", of=request)
                 return
+            if self._holds.get(hold.state_id) is hold:  # else it was lost, and another thread has the lock by now
+                del self._holds[hold.state_id]
+            hold.released = True
+            hold.release()
         except BaseException:
             helper.tell("cancel", of=request)  # that gives back what it was granted
             raise
-        helper.tell("cancel", of=request)
 
     def _ensure_tables(self) -> None:
         """Make the tables that are missing; every first call does."""

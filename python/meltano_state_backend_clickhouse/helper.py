@@ -23,7 +23,6 @@ PATIENCE = 1.0
 """Seconds for which a write that is under way is waited for after a signal."""
 
 _WRITES = ("set", "delete", "set_all", "clear_all", "migrate")
-_UPLOADS = ("set_all",)
 
 Message = dict[str, t.Any]
 
@@ -105,7 +104,7 @@ class Helper:
             ClickhouseStateBackendError: what the program answered, or that it ended.
 
         """
-        return self._checked(self._answer(request or self.reserve(), op, fields, ()))
+        return self._checked(self._answer(request or self.reserve(), op, fields))
 
     def stream(self, op: str, **fields: t.Any) -> Generator[t.Any, None, None]:
         """Do a call that answers in chunks, and give what is in them one by one.
@@ -219,12 +218,14 @@ class Helper:
             self._checked(message)
             self._started = True
 
-    def _answer(self, request: int, op: str, fields: Mapping[str, t.Any], chunks: Iterable[list[t.Any]]) -> Message:
+    def _answer(
+        self, request: int, op: str, fields: Mapping[str, t.Any], chunks: Iterable[list[t.Any]] | None = None
+    ) -> Message:
         """Send a request, and what goes up with it, and wait for its one answer."""
         try:
             self._ask(request, op, **fields)
             self._ready(op, fields)
-            if op in _UPLOADS:
+            if chunks is not None:
                 for chunk in chunks:
                     self.tell("put", of=request, states=chunk)
                 self.tell("put", of=request, last=True)
